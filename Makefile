@@ -1,0 +1,37 @@
+# A plain front for CMake: `make`, `make test`, `make install PREFIX=…`. Presets live in CMakePresets.json.
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc)
+
+.PHONY: all test test-long bench fuzz install format clean
+all: build/CMakeCache.txt
+	@cmake --build build -j $(JOBS)
+
+build/CMakeCache.txt:
+	@cmake --preset release
+
+build/%/CMakeCache.txt:
+	@cmake --preset $*
+
+# Every fast test: the release build, the double-precision build (gradient checks) and the sanitizers.
+test: all build/double/CMakeCache.txt build/sanitize/CMakeCache.txt
+	@cmake --build build/double -j $(JOBS)
+	@cmake --build build/sanitize -j $(JOBS)
+	@sh tests/run_all.sh
+
+test-long: test
+	@ctest --test-dir build -L long --output-on-failure
+
+bench: all
+	@sh bench/run.sh
+
+fuzz:
+	@sh fuzz/run.sh
+
+install: all
+	@cmake --install build --prefix $(PREFIX)
+
+format:
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean:
+	@rm -rf build

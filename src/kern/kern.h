@@ -1,0 +1,130 @@
+/* kern: loops on numbers; the only place with SIMD, and it knows nothing of tensors or tapes.
+ *
+ * Every file of kern/isa is compiled once per instruction set (avx512, avx2, plain; "wide" is the AVX-512 code
+ * without AVX-512, for tests). kern.def lists the functions; the table of the best set this CPU has is chosen at
+ * the first call, or the one named by the environment variable QKV_ISA.
+ *
+ * Contract of every function: deterministic; bits do not depend on the number of threads; an output row depends
+ * on its own input rows only, not on what lies beside them (packed = alone). Pointers need no alignment.
+ * Matrices are row-major with a row stride `ld…` counted in elements. */
+#ifndef QKV_KERN_KERN_H
+#define QKV_KERN_KERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/layout.h"
+#include "base/real.h"
+#include "base/rng.h"
+
+/* ---- activations ---- (the rows of nn's table point here; `gate` kinds are these times a linear half) */
+typedef enum qkv_act { QKV_ACT_NONE, QKV_ACT_RELU, QKV_ACT_GELU, QKV_ACT_GELU_TANH, QKV_ACT_SILU, QKV_ACT_TANH,
+                       QKV_ACT_SIGMOID, QKV_ACT_COUNT } qkv_act;
+
+typedef enum qkv_precision { QKV_F32, QKV_BF16 } qkv_precision;
+
+/* ---- matrix product: C = op(A)·op(B) [+ C] [+ bias], then act ----
+ * op(A) is M×K: stored M×K (ld = lda), or K×M when a_trans. op(B) is K×N: stored K×N, or N×K when b_trans.
+ *   forward  y = x Wᵀ      : A = x (R,in),  B = W (out,in) b_trans
+ *   dgrad    dx = dz W     : A = dz (R,out), B = W (out,in)
+ *   wgrad    dW += dzᵀ x   : A = dz (R,out) a_trans, B = x (R,in), accumulate
+ * The sum over K runs in the same order for every element, whatever M, N and the threads. */
+typedef struct qkv_gemm {
+    int64_t m, n, k;
+    const real *a, *b;
+    real *c;
+    int64_t lda, ldb, ldc;
+    bool a_trans, b_trans;
+    bool accumulate;         /* C += instead of C = */
+    qkv_precision precision; /* QKV_BF16: operands are rounded to bf16, sums stay fp32 */
+    const real *bias;        /* length N or NULL; added once */
+    qkv_act act;
+    real *pre;               /* when not NULL: the value before `act` (ld = ldc), for backward */
+    const real *b_packed;    /* when not NULL: B as made by gemm_pack (then b, ldb, b_trans describe its source) */
+} qkv_gemm;
+
+/* ---- attention ---- */
+
+/* A query at position i sees keys j in [k0, k1) with i + lo ≤ j ≤ i + hi. A query block sees a union of disjoint spans. */
+typedef struct qkv_span {
+    int32_t k0, k1;
+    int32_t lo, hi;
+} qkv_span;
+#define QKV_SPAN_ANY 0x3fffffff /* lo = −ANY, hi = ANY: no bound */
+#define QKV_SPANS_MAX 32
+#define QKV_QUERY_BLOCK 64      /* queries [64b, 64b + 64) of a sequence ask for their spans together */
+
+/* Which keys do queries q0 … q1−1 (positions, within one QKV_QUERY_BLOCK) of a sequence with n_k keys see?
+ * Writes spans, sorted and disjoint for each query, and returns how many (≤ QKV_SPANS_MAX). */
+typedef int (*qkv_spans_fn)(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out);
+
+/* How query i relates to key j, for biases and relative vectors: an index r(i, j) in [0, n). */
+typedef enum qkv_relation_kind {
+    QKV_REL_NONE,
+    QKV_REL_DISTANCE, /* r = clamp(j − i + zero, 0, n − 1) */
+    QKV_REL_MATRIX    /* r = matrix[matrix_start[s] + i·n_k + j]: any relation, a tree's distances for example */
+} qkv_relation_kind;
+
+typedef struct qkv_relation {
+    qkv_relation_kind kind;
+    int32_t n, zero;
+    const uint8_t *matrix;
+    const int64_t *matrix_start; /* per sequence */
+} qkv_relation;
+
+/* softmax(scale·q·kᵀ + bias[h][r] + q·rel_k[r]) (v + rel_v[r]), by head, by packed sequence.
+ * Query head h uses key head h / (heads / kv_heads). A query that sees no key gets zeros. */
+typedef struct qkv_attention {
+    int32_t heads, kv_heads, d_head, d_value; /* widths of a head's q/k and of its v and output */
+    real scale;
+    qkv_layout q_layout, k_layout;  /* same n */
+    const int32_t *q_pos;           /* position of each sequence's first query; NULL: n_k − n_q is not added, all 0 */
+    qkv_spans_fn spans;             /* NULL: every key */
+    const void *pattern;
+    const real *q, *k, *v;          /* (Rq, heads·d_head), (Rk, kv_heads·d_head), (Rk, kv_heads·d_value) */
+    int64_t ldq, ldk, ldv, ldo;
+    qkv_relation relation;
+    const real *bias;               /* (heads, relation.n) or NULL */
+    const real *rel_k, *rel_v;      /* (relation.n, d_head), (relation.n, d_value), shared by heads; or NULL */
+    real dropout;                   /* of the weights; 0: none */
+    qkv_rng rng;
+    real *out;                      /* (Rq, heads·d_value) */
+    real *lse;                      /* (heads, Rq): log of each row's softmax sum; NULL when no backward follows */
+} qkv_attention;
+
+/* Gradients; each is written (not added) where the pointer is not NULL, except dbias, drel_k, drel_v: added. */
+typedef struct qkv_attention_grad {
+    const real *dout; /* (Rq, heads·d_value), row stride ldo */
+    real *dq, *dk, *dv;
+    int64_t lddq, lddk, lddv, lddo;
+    real *dbias, *drel_k, *drel_v;
+} qkv_attention_grad;
+
+/* ---- norms ---- */
+typedef enum qkv_norm_kind { QKV_NORM_LAYER, QKV_NORM_RMS, QKV_NORM_COUNT } qkv_norm_kind;
+
+/* ---- the table ---- */
+typedef struct qkv_kern {
+    const char *name;
+    int width;    /* reals in a vector */
+    bool bf16;    /* has a bf16 dot product that beats fp32 */
+#define KERN(ret, name, params) ret (*name) params;
+#include "kern/kern.def"
+#undef KERN
+} qkv_kern;
+
+/* The chosen table; the first call chooses. */
+const qkv_kern *qkv_kern_get(void);
+/* All tables compiled in and able to run here, best first; for tests and benchmarks. */
+size_t qkv_kern_list(const qkv_kern *const **out);
+/* Uses `name` from now on; false if it is not there or cannot run on this CPU. */
+bool qkv_kern_choose(const char *name);
+
+/* Scratch memory of the calling thread: one block per slot that only ever grows, so that nothing is allocated in a step
+ * after the first. What a slot held is lost when it grows. NULL on failure (message set). */
+#define QKV_SCRATCH_SLOTS 8
+void *qkv_kern_scratch(int slot, size_t bytes);
+/* Frees the scratch of all threads; only while no kernel runs. */
+void qkv_kern_release(void);
+
+#endif

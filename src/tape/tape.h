@@ -1,0 +1,140 @@
+/* The tape: what was computed, so that it can be differentiated.
+ *
+ * Ops run at once (define by run) and, when some input wants a gradient, leave a node. Creation order is
+ * topological order; backward is a reverse scan. Everything on a tape lives in its arena and dies at the next
+ * qkv_tape_begin. Errors are sticky: after the first one every op returns the tape's void tensor (0×0) and does
+ * nothing, so that model code needs no plumbing; the step asks qkv_tape_status once.
+ *
+ * Every tensor is a matrix: R rows (all tokens of a batch) by D columns. A vector is one row. */
+#ifndef QKV_TAPE_TAPE_H
+#define QKV_TAPE_TAPE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/layout.h"
+#include "base/real.h"
+#include "base/rng.h"
+
+typedef struct qkv_tensor qkv_tensor;
+typedef struct qkv_node qkv_node;
+typedef struct qkv_tape qkv_tape;
+typedef struct qkv_op qkv_op;
+
+/* Rows of a sparse parameter (an embedding table) whose gradient is not zero in this step. */
+typedef struct qkv_rows {
+    int32_t *list; /* distinct rows, in order of first touch */
+    int64_t n;
+    uint8_t *seen; /* one flag per row of the table */
+} qkv_rows;
+
+struct qkv_tensor {
+    int64_t rows, cols, ld; /* ld ≥ cols: elements from one row to the next */
+    real *data;
+    real *grad;             /* same shape and ld; NULL while there is none */
+    bool wants_grad;
+    bool grad_filled;       /* grad holds a sum already: add to it; else overwrite it */
+    bool is_param;          /* grad belongs to the parameter store: always add */
+    qkv_tensor *base;       /* for a view: the tensor whose columns (or all) it shares */
+    int64_t base_col;
+    qkv_rows *touched;      /* for a sparse parameter; else NULL */
+    const char *name;       /* parameters: their name; else the op's */
+};
+
+#define QKV_NODE_INPUTS 8
+#define QKV_NODE_OUTPUTS 2
+
+struct qkv_node {
+    const qkv_op *op;
+    qkv_tensor *in[QKV_NODE_INPUTS]; /* NULL for an optional one that is absent */
+    qkv_tensor *out[QKV_NODE_OUTPUTS];
+    void *saved;    /* the op's own struct, in the arena: what backward needs */
+    uint64_t index; /* place on the tape; keys the node's random numbers */
+};
+
+/* An op: one const struct per file of ops/. */
+struct qkv_op {
+    const char *name;
+    /* Adds to (or fills) the gradients of node->in that want one, from those of node->out. */
+    void (*backward)(qkv_tape *t, qkv_node *node);
+};
+
+typedef enum qkv_mode {
+    QKV_TRAIN, /* record, drop out */
+    QKV_EVAL   /* neither */
+} qkv_mode;
+
+struct qkv_tape {
+    qkv_arena arena;
+    qkv_mode mode;
+    int precision;     /* a qkv_precision: of the matrix products */
+    qkv_rng rng;       /* the step's stream; see qkv_tape_rng */
+    qkv_status status; /* sticky */
+    char error[768];   /* its message */
+    bool check_finite; /* name the first node whose output is not finite (slow: for finding trouble) */
+    qkv_node **nodes;
+    size_t n_nodes, cap_nodes;
+    struct qkv_grad_pool *pool; /* gradients of activations, reused as backward frees them */
+    qkv_tensor nothing;         /* what ops return after an error */
+    qkv_node *current;          /* during backward */
+};
+
+qkv_status qkv_tape_init(qkv_tape *t);
+void qkv_tape_free(qkv_tape *t);
+
+/* Starts a step: forgets the last one (its tensors are gone) and keys the random numbers by (seed, step). */
+void qkv_tape_begin(qkv_tape *t, qkv_mode mode, uint64_t seed, uint64_t step);
+
+/* The step's verdict; the message is in qkv_error() then. */
+qkv_status qkv_tape_status(const qkv_tape *t);
+
+/* Runs backward from each scalar (1×1) loss with gradient 1. */
+qkv_status qkv_tape_backward(qkv_tape *t, qkv_tensor *const *losses, size_t n);
+
+/* ---- tensors ---- */
+
+/* A new rows×cols tensor in the arena, data uninitialised. */
+qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols);
+/* A leaf over memory of the caller's that outlives the step: an input, or a constant table. */
+qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols);
+/* Columns [col, col + cols) of x, sharing data and gradient. No node: its gradient is x's. */
+qkv_tensor *qkv_tensor_columns(qkv_tape *t, qkv_tensor *x, int64_t col, int64_t cols);
+
+static inline bool qkv_is_void(const qkv_tensor *x) { return x->rows == 0; }
+static inline bool qkv_is_packed(const qkv_tensor *x) { return x->ld == x->cols; }
+
+/* ---- for ops ---- */
+
+/* True when the op should stop: an earlier error, or a void input. First line of every op. */
+bool qkv_tape_stopped(const qkv_tape *t);
+
+/* Records the error "<op>: <text>" and returns the void tensor. */
+qkv_tensor *qkv_tape_fail(qkv_tape *t, const qkv_op *op, qkv_status code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* For code that failed below with the message already set (out of memory in an arena or a kernel). */
+qkv_tensor *qkv_tape_fail_below(qkv_tape *t, const qkv_op *op);
+
+/* Will a node over these inputs be needed? (Training, and one of them wants a gradient.) */
+bool qkv_tape_records(const qkv_tape *t, qkv_tensor *const *in, size_t n);
+
+/* Records a node and marks its outputs as wanting gradients. `saved` must be in the arena. NULL on failure. */
+qkv_node *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in, size_t n_in,
+                          qkv_tensor *const *out, size_t n_out, void *saved);
+
+/* Memory that lives until the next qkv_tape_begin. On failure records the error and returns NULL. */
+void *qkv_tape_alloc(qkv_tape *t, const qkv_op *op, size_t bytes);
+
+/* The gradient of x to write to in backward: *add says whether to add to it or to overwrite it (in full). NULL when x
+ * wants none, or (check qkv_tape_stopped) memory ran out. Row stride x->ld. For a view the base's gradient is zeroed
+ * first and *add is true. */
+real *qkv_grad(qkv_tape *t, qkv_tensor *x, bool *add);
+/* The same, zeroed when new, for ops that can only add. */
+real *qkv_grad_add(qkv_tape *t, qkv_tensor *x);
+
+/* A stream of random numbers of its own for the node that is recorded next (or, in backward, for this node). */
+qkv_rng qkv_tape_rng(const qkv_tape *t, uint64_t node_index);
+uint64_t qkv_tape_next_index(const qkv_tape *t);
+
+/* Marks rows of a sparse parameter as touched (ids within range). */
+void qkv_rows_touch(qkv_rows *rows, const int32_t *ids, int64_t n);
+
+#endif

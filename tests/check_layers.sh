@@ -1,0 +1,55 @@
+#!/bin/sh
+# The layering of docs/ARCHITECTURE.md: each folder includes only itself and what stands below it.
+# Also: only kern/ may use SIMD headers, only base/mem.c calls malloc, only cli/ and draw's callers print.
+set -eu
+cd "$(dirname "$0")/.."
+bad=0
+
+may_include() { # folder → the folders it may include (each list is closed: what those may include is in it)
+    case "$1" in
+    base) echo "" ;;
+    kern | tape | store | text | draw) echo "base" ;;
+    ops) echo "tape kern base" ;;
+    nn) echo "ops tape kern base" ;;
+    model) echo "nn ops tape kern store base" ;;
+    data) echo "text base" ;;
+    decode) echo "model nn ops tape kern store base" ;;
+    task) echo "decode model nn ops tape kern store data text base" ;;
+    train) echo "task decode model nn ops tape kern store data text base" ;;
+    serve) echo "task decode model nn ops tape kern store data text draw base" ;;
+    api) echo "serve draw train task decode model nn ops tape kern store data text base" ;;
+    *) echo "unknown folder $1" >&2; exit 1 ;;
+    esac
+}
+
+for path in src/*/; do
+    folder=$(basename "$path")
+    allowed=" $folder $(may_include "$folder") "
+    for file in $(find "$path" -name '*.[ch]' -o -name '*.def' | sort); do
+        for target in $(sed -n 's|^ *# *include "\([a-z0-9_]*\)/[^"]*".*|\1|p' "$file"); do
+            case "$allowed" in
+            *" $target "*) ;;
+            *) echo "$file: includes $target/, but $folder may include only:$allowed"; bad=1 ;;
+            esac
+        done
+    done
+done
+
+for file in $(find cli -name '*.[ch]' | sort); do
+    # The command sees the public header and its own files only.
+    if grep -nE '^ *# *include "' "$file" | grep -vE '"(qkv\.h|[a-z_]+\.(h|def))"'; then
+        echo "$file: the command may include only qkv.h"; bad=1
+    fi
+done
+
+if grep -rnE '\b(malloc|calloc|realloc|free|strdup|aligned_alloc) *\(' src --include='*.[ch]' | grep -vE 'src/base/mem\.[ch]|qkv_|_free *\(|\* |//'; then
+    echo "only base/mem.c may call the system's allocator"; bad=1
+fi
+if grep -rlE 'immintrin|_mm(256|512)?_' src --include='*.[ch]' | grep -v '^src/kern/'; then
+    echo "only kern/ may use SIMD intrinsics"; bad=1
+fi
+if grep -rnE '\b(printf|fputs|puts|perror|exit|abort) *\(' src --include='*.[ch]' | grep -vE 'snprintf|_printf|format\(printf|^[^:]*:[0-9]+: *\*|/\*'; then
+    echo "the library never prints, exits or aborts"; bad=1
+fi
+[ "$bad" -eq 0 ] && echo "layers: ok"
+exit "$bad"
