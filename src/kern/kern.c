@@ -19,6 +19,15 @@ static size_t n_runnable;
 static const qkv_kern *_Atomic chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+static bool choose_listed(const char *name) {
+    for (size_t i = 0; i < n_runnable; i++)
+        if (strcmp(runnable[i]->name, name) == 0) {
+            atomic_store(&chosen, runnable[i]);
+            return true;
+        }
+    return false;
+}
+
 static void look_at_cpu(void) {
 #ifdef QKV_HAVE_ISA_avx512
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
@@ -32,7 +41,7 @@ static void look_at_cpu(void) {
 #endif
     const char *asked = getenv("QKV_ISA");
     atomic_store(&chosen, runnable[0]);
-    if (asked) qkv_kern_choose(asked); /* qkv doctor says which one runs; an unknown name changes nothing */
+    if (asked) choose_listed(asked); /* qkv doctor says which one runs; an unknown name changes nothing */
 }
 
 size_t qkv_kern_list(const qkv_kern *const **out) {
@@ -42,12 +51,8 @@ size_t qkv_kern_list(const qkv_kern *const **out) {
 }
 
 bool qkv_kern_choose(const char *name) {
-    for (size_t i = 0; i < n_runnable; i++)
-        if (strcmp(runnable[i]->name, name) == 0) {
-            atomic_store(&chosen, runnable[i]);
-            return true;
-        }
-    return false;
+    pthread_once(&once, look_at_cpu);
+    return choose_listed(name);
 }
 
 const qkv_kern *qkv_kern_get(void) {
