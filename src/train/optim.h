@@ -1,21 +1,30 @@
 /* Optimisers on the flat store: one table row and one function each.
  *
- * A sparse parameter (lookup table) is brought up to date row by row, just before the row is read: the steps that a row
- * missed are replayed with a zero gradient by the same kernel, so the result has the bits of the dense update at a cost
- * that follows the rows touched. Call qkv_optim_prepare with the ids of the coming batch, and qkv_optim_settle
- * before the whole table is read (evaluation, checkpoint). Muon treats matrices that are not lookup tables; the rest gets AdamW. */
+ * A sparse parameter (lookup table) is brought up to date row by row, just before the row is read:
+ * the steps that a row missed are replayed with a zero gradient by the same kernel, so the result
+ * has the bits of the dense update (AdamW, Adam and SGD alike; Muon leaves tables to AdamW) while a
+ * step costs only the rows it reads. Call qkv_optim_prepare with the ids of the coming batch, and
+ * qkv_optim_settle before a whole table is read (evaluation, checkpoint) and before lr_scale
+ * changes. Muon treats matrices that are neither lookup tables nor marked no_decay; the rest gets
+ * AdamW. */
 #ifndef QKV_TRAIN_OPTIM_H
 #define QKV_TRAIN_OPTIM_H
 
 #include "nn/params.h"
 
-typedef enum qkv_optim_kind { QKV_OPTIM_ADAMW, QKV_OPTIM_ADAM, QKV_OPTIM_SGD, QKV_OPTIM_MUON, QKV_OPTIM_COUNT } qkv_optim_kind;
+typedef enum qkv_optim_kind {
+    QKV_OPTIM_ADAMW,
+    QKV_OPTIM_ADAM,
+    QKV_OPTIM_SGD,
+    QKV_OPTIM_MUON,
+    QKV_OPTIM_COUNT
+} qkv_optim_kind;
 
 typedef struct qkv_optim_spec {
     qkv_optim_kind kind;
-    double beta1, beta2, eps; /* 0.9, 0.999 (or 0.98), 1e-8 */
+    double beta1, beta2, eps; /* Adam, AdamW */
     double momentum;          /* SGD, Muon */
-    bool nesterov;
+    bool nesterov;            /* SGD, Muon */
     double decay;             /* weight decay, off where the parameter says no_decay */
     double muon_lr_scale;     /* Muon's rate relative to lr; 0 means 1 */
 } qkv_optim_spec;
@@ -23,27 +32,41 @@ typedef struct qkv_optim_spec {
 typedef struct qkv_optim {
     qkv_optim_spec spec;
     qkv_params *params;
-    int64_t step;            /* updates done */
-    real *m, *v;             /* parallel to params->values; v may be NULL (SGD) */
-    double *lr_history;      /* rate and clip of each step since the oldest row was current, for replays */
-    size_t history_n, history_cap;
-    int64_t **row_step;      /* per parameter (NULL if dense): the step to which each row is current */
-    const double *lr_scale;  /* per parameter factor (layer-wise decay, frozen = 0), or NULL: all 1 */
+    int64_t step;             /* updates done */
+    real *m, *v;              /* parallel to params->values; v is NULL for SGD */
+    double *lr_history;       /* rates of steps history_base + 1 … step, for replays */
+    int64_t history_base;     /* every row is current to this step at least */
+    int64_t **row_step;       /* per parameter (NULL if dense): the step each row is current to */
+    const double *lr_scale;   /* per parameter factor (0: frozen), or NULL: all 1 */
+    struct qkv_chunk *chunks; /* the parameters in runs of whole rows: the items of parallel work */
+    int64_t n_chunks;
+    double *partial;       /* per chunk: Σ g² */
+    real *zeros;           /* a row of no gradient, for replays */
+    struct qkv_muon *muon; /* scratch of Newton-Schulz, or NULL */
 } qkv_optim;
 
+/* The usual settings of a kind (those of PyTorch): what a configuration starts from. */
+qkv_optim_spec qkv_optim_defaults(qkv_optim_kind kind);
+
+/* Takes moments for allocated parameters with gradients. On failure nothing is left to free. */
 qkv_status qkv_optim_init(qkv_optim *o, qkv_params *params, const qkv_optim_spec *spec);
 void qkv_optim_free(qkv_optim *o);
 
 /* Global norm of the gradients (touched rows only for sparse ones); in double, fixed order. */
 double qkv_optim_grad_norm(const qkv_optim *o);
 
-/* Brings the rows of sparse tables that `ids` names up to date. */
+/* Brings the rows of a sparse table that `ids` names up to date (dense parameters: does nothing).
+ */
 void qkv_optim_prepare(qkv_optim *o, const qkv_param *table, const int32_t *ids, int64_t n);
 void qkv_optim_settle(qkv_optim *o); /* all rows of all tables */
 
-/* One update with rate `lr`; gradients are scaled by clip/norm when norm > clip > 0; then gradients are zeroed.
- * Refuses (NUMERIC, naming the parameter and element) when the norm is not finite: nothing is changed then. */
+/* One update with rate `lr`; gradients are scaled by clip/norm when norm > clip > 0; then gradients
+ * are zeroed. *norm (may be NULL) gets the norm before clipping. Refuses (NUMERIC, naming the
+ * parameter and element) when the norm is not finite: nothing is changed then. */
 qkv_status qkv_optim_step(qkv_optim *o, double lr, double clip, double *norm);
+
+/* After a checkpoint's m, v and step were put in place: all rows are current. */
+void qkv_optim_restored(qkv_optim *o, int64_t step);
 
 const char *qkv_optim_name(qkv_optim_kind kind);
 bool qkv_optim_by_name(const char *name, qkv_optim_kind *out);

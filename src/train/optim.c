@@ -1,0 +1,341 @@
+/* The optimisers and what they share: moments, the global norm, clipping, rows that are behind.
+ *
+ * Parameters are cut into chunks of whole rows, by their shapes alone; a chunk is the item of
+ * parallel work and of the norm's partial sums. Both run row by row in a table, so that a sparse
+ * table, of which only the touched rows are visited, gives the sums and the bits of a dense one: an
+ * untouched row adds +0 to the norm, and its update with a zero gradient is made later, in order,
+ * by the same kernel. */
+#include "train/optim.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "kern/kern.h"
+#include "train/muon.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    CHUNK = 16384,  /* elements, about: 256 KiB of w, g, m, v stay in the cache of a core */
+    HISTORY = 4096, /* steps that a row may be behind before all are brought up to date */
+};
+
+typedef struct qkv_chunk {
+    size_t param;
+    int64_t row, rows;
+} chunk;
+
+/* One elementwise update of n values at `at` of the flat arrays, all of one parameter. */
+typedef struct update {
+    int64_t at, n;
+    const real *g;
+    double lr, decay, g_scale;
+    int64_t step;
+} update;
+
+static void adamw(const qkv_optim *o, const update *u) {
+    const qkv_optim_spec *s = &o->spec;
+    qkv_kern_get()->adam(o->params->values + u->at, u->g, o->m + u->at, o->v + u->at, u->n, u->lr,
+                         s->beta1, s->beta2, s->eps, u->decay, 0, u->step, u->g_scale);
+}
+
+static void adam(const qkv_optim *o, const update *u) {
+    const qkv_optim_spec *s = &o->spec;
+    qkv_kern_get()->adam(o->params->values + u->at, u->g, o->m + u->at, o->v + u->at, u->n, u->lr,
+                         s->beta1, s->beta2, s->eps, 0, u->decay, u->step, u->g_scale);
+}
+
+static void sgd(const qkv_optim *o, const update *u) {
+    qkv_kern_get()->sgd(o->params->values + u->at, u->g, o->m + u->at, u->n, u->lr,
+                        o->spec.momentum, u->decay, o->spec.nesterov, u->g_scale);
+}
+
+static const struct optim_row {
+    const char *name;
+    void (*run)(const qkv_optim *o, const update *u);
+    bool has_v, muon;
+    qkv_optim_spec defaults;
+} table[QKV_OPTIM_COUNT] = {
+    [QKV_OPTIM_ADAMW] =
+        {"adamw", adamw, true, false, {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}},
+    [QKV_OPTIM_ADAM] = {"adam", adam, true, false, {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+    [QKV_OPTIM_SGD] = {"sgd", sgd, false, false, {.momentum = 0.9}},
+    [QKV_OPTIM_MUON] = {"muon",
+                        adamw,
+                        true,
+                        true,
+                        {.beta1 = 0.9,
+                         .beta2 = 0.999,
+                         .eps = 1e-8,
+                         .momentum = 0.95,
+                         .nesterov = true,
+                         .decay = 0.01,
+                         .muon_lr_scale = 1}},
+};
+
+const char *qkv_optim_name(qkv_optim_kind kind) {
+    return table[kind].name;
+}
+
+bool qkv_optim_by_name(const char *name, qkv_optim_kind *out) {
+    for (int i = 0; i < QKV_OPTIM_COUNT; i++)
+        if (strcmp(table[i].name, name) == 0) return *out = (qkv_optim_kind)i, true;
+    return false;
+}
+
+qkv_optim_spec qkv_optim_defaults(qkv_optim_kind kind) {
+    qkv_optim_spec spec = table[kind].defaults;
+    spec.kind = kind;
+    return spec;
+}
+
+/* ---- making one ---- */
+
+static int64_t chunk_rows(const qkv_param_spec *p) {
+    return p->cols >= CHUNK ? 1 : CHUNK / p->cols;
+}
+
+/* Cuts the parameters; with chunks NULL only counts. */
+static int64_t cut(const qkv_params *params, chunk *chunks) {
+    int64_t n = 0;
+    for (size_t i = 0; i < params->n; i++) {
+        const qkv_param_spec *p = &params->list[i]->spec;
+        const int64_t step = chunk_rows(p);
+        for (int64_t row = 0; row < p->rows; row += step, n++)
+            if (chunks) chunks[n] = (chunk){i, row, p->rows - row < step ? p->rows - row : step};
+    }
+    return n;
+}
+
+static qkv_status allocate(qkv_optim *o) {
+    const qkv_params *params = o->params;
+    const size_t bytes = (size_t)params->length * sizeof(real);
+    int64_t widest = 1;
+    o->n_chunks = cut(params, NULL);
+    QKV_TRY_ALLOC(o->m = qkv_alloc_aligned(bytes));
+    memset(o->m, 0, bytes);
+    if (table[o->spec.kind].has_v) {
+        QKV_TRY_ALLOC(o->v = qkv_alloc_aligned(bytes));
+        memset(o->v, 0, bytes);
+    }
+    QKV_TRY_ALLOC(o->lr_history = qkv_zalloc(HISTORY, sizeof *o->lr_history));
+    QKV_TRY_ALLOC(o->row_step = qkv_zalloc(params->n, sizeof *o->row_step));
+    QKV_TRY_ALLOC(o->chunks = qkv_zalloc((size_t)o->n_chunks, sizeof *o->chunks));
+    QKV_TRY_ALLOC(o->partial = qkv_zalloc((size_t)o->n_chunks, sizeof *o->partial));
+    for (size_t i = 0; i < params->n; i++) {
+        const qkv_param_spec *p = &params->list[i]->spec;
+        if (!p->sparse) continue;
+        if (p->cols > widest) widest = p->cols;
+        QKV_TRY_ALLOC(o->row_step[i] = qkv_zalloc((size_t)p->rows, sizeof **o->row_step));
+    }
+    QKV_TRY_ALLOC(o->zeros = qkv_zalloc((size_t)widest, sizeof *o->zeros));
+    cut(params, o->chunks);
+    return table[o->spec.kind].muon ? qkv_muon_new(params, &o->muon) : QKV_OK;
+}
+
+qkv_status qkv_optim_init(qkv_optim *o, qkv_params *params, const qkv_optim_spec *spec) {
+    *o = (qkv_optim){.spec = *spec, .params = params};
+    if (!params->values || !params->grads)
+        return qkv_fail(QKV_USAGE, "optimiser: the parameters have no values or no gradients yet; "
+                                   "allocate them for training first");
+    qkv_status status = allocate(o);
+    if (status != QKV_OK) qkv_optim_free(o);
+    return status;
+}
+
+void qkv_optim_free(qkv_optim *o) {
+    for (size_t i = 0; o->row_step && i < o->params->n; i++) qkv_free(o->row_step[i]);
+    qkv_free(o->row_step);
+    qkv_free(o->m);
+    qkv_free(o->v);
+    qkv_free(o->lr_history);
+    qkv_free(o->chunks);
+    qkv_free(o->partial);
+    qkv_free(o->zeros);
+    qkv_muon_free(o->muon);
+    *o = (qkv_optim){0};
+}
+
+/* ---- rows that are behind ---- */
+
+static double lr_factor(const qkv_optim *o, size_t param) {
+    return o->lr_scale ? o->lr_scale[param] : 1;
+}
+
+static double decay_of(const qkv_optim *o, const qkv_param *p) {
+    return p->spec.no_decay ? 0 : o->spec.decay;
+}
+
+/* Would updates without gradient leave this row as it is? (So of rows that no batch has touched
+ * yet.) */
+static bool at_rest(const qkv_optim *o, const qkv_param *p, int64_t at) {
+    const size_t bytes = (size_t)p->spec.cols * sizeof(real);
+    return decay_of(o, p) == 0 && memcmp(o->m + at, o->zeros, bytes) == 0 &&
+           (!o->v || memcmp(o->v + at, o->zeros, bytes) == 0);
+}
+
+/* Replays the steps that a row missed. */
+static void catch_up(const qkv_optim *o, size_t param, int64_t row, int64_t to) {
+    int64_t *const current = &o->row_step[param][row];
+    if (*current >= to) return;
+    const qkv_param *p = o->params->list[param];
+    const int64_t at = p->offset + row * p->spec.cols;
+    const double factor = lr_factor(o, param);
+    if (factor != 0 && !at_rest(o, p, at))
+        for (int64_t s = *current + 1; s <= to; s++) {
+            const double lr = factor * o->lr_history[s - o->history_base - 1];
+            table[o->spec.kind].run(o, &(update){.at = at,
+                                                 .n = p->spec.cols,
+                                                 .g = o->zeros,
+                                                 .lr = lr,
+                                                 .decay = decay_of(o, p),
+                                                 .g_scale = 1,
+                                                 .step = s});
+        }
+    *current = to;
+}
+
+void qkv_optim_prepare(qkv_optim *o, const qkv_param *table_param, const int32_t *ids, int64_t n) {
+    size_t param = 0;
+    while (param < o->params->n && o->params->list[param] != table_param) param++;
+    if (param == o->params->n || !o->row_step[param] || o->history_base == o->step) return;
+    /* A row belongs to the part that its number names, so repeated ids are no race. */
+    enum { PARTS = 64 };
+    QKV_PARALLEL_FOR_UNEVEN
+    for (int part = 0; part < PARTS; part++)
+        for (int64_t i = 0; i < n; i++)
+            if (ids[i] >= 0 && ids[i] < table_param->spec.rows && ids[i] % PARTS == part)
+                catch_up(o, param, ids[i], o->step);
+}
+
+void qkv_optim_settle(qkv_optim *o) {
+    if (o->history_base == o->step) return;
+    QKV_PARALLEL_FOR_UNEVEN
+    for (int64_t c = 0; c < o->n_chunks; c++) {
+        const chunk *k = &o->chunks[c];
+        if (!o->row_step[k->param]) continue;
+        for (int64_t row = k->row; row < k->row + k->rows; row++)
+            catch_up(o, k->param, row, o->step);
+    }
+    o->history_base = o->step;
+}
+
+void qkv_optim_restored(qkv_optim *o, int64_t step) {
+    o->step = o->history_base = step;
+    for (size_t i = 0; i < o->params->n; i++)
+        for (int64_t row = 0; o->row_step[i] && row < o->params->list[i]->spec.rows; row++)
+            o->row_step[i][row] = step;
+}
+
+/* ---- the norm ---- */
+
+static bool untouched(const qkv_param *p, int64_t row) {
+    return p->spec.sparse && !p->touched.seen[row];
+}
+
+double qkv_optim_grad_norm(const qkv_optim *o) {
+    QKV_PARALLEL_FOR_UNEVEN
+    for (int64_t c = 0; c < o->n_chunks; c++) {
+        const chunk *k = &o->chunks[c];
+        const qkv_param *p = o->params->list[k->param];
+        const real *g = o->params->grads + p->offset;
+        double sum = 0;
+        for (int64_t row = k->row; row < k->row + k->rows; row++)
+            if (!untouched(p, row))
+                sum += qkv_kern_get()->sum_squares(g + row * p->spec.cols, p->spec.cols);
+        o->partial[c] = lr_factor(o, k->param) == 0 ? 0 : sum;
+    }
+    double total = 0;
+    for (int64_t c = 0; c < o->n_chunks; c++) total += o->partial[c];
+    return sqrt(total);
+}
+
+/* Names the first element that is not finite. */
+static qkv_status refuse(const qkv_optim *o) {
+    for (int64_t c = 0; c < o->n_chunks; c++) {
+        const chunk *k = &o->chunks[c];
+        const qkv_param *p = o->params->list[k->param];
+        for (int64_t row = k->row; row < k->row + k->rows; row++) {
+            const real *g = o->params->grads + p->offset + row * p->spec.cols;
+            int64_t col =
+                untouched(p, row) ? -1 : qkv_kern_get()->first_not_finite(g, p->spec.cols);
+            if (col >= 0)
+                return qkv_fail(QKV_NUMERIC,
+                                "step %lld: the gradient of %s is %g at [%lld, %lld]; a lower "
+                                "learning rate, a longer warm-up or clipping may help",
+                                (long long)o->step + 1, p->name, (double)g[col], (long long)row,
+                                (long long)col);
+        }
+    }
+    return qkv_fail(QKV_NUMERIC, "step %lld: the norm of the gradient is not finite",
+                    (long long)o->step + 1);
+}
+
+/* ---- a step ---- */
+
+/* Updates one chunk and zeroes its gradient while it is in the cache. */
+static void update_chunk(const qkv_optim *o, const chunk *k, double lr, double g_scale) {
+    const qkv_param *p = o->params->list[k->param];
+    const int64_t cols = p->spec.cols;
+    const bool by_row = p->spec.sparse;
+    const double factor = lr_factor(o, k->param);
+    for (int64_t row = k->row; row < k->row + k->rows; row += by_row ? 1 : k->rows) {
+        if (untouched(p, row)) continue;
+        const int64_t at = p->offset + row * cols, n = by_row ? cols : k->rows * cols;
+        real *g = o->params->grads + at;
+        if (by_row) {
+            catch_up(o, k->param, row, o->step - 1);
+            o->row_step[k->param][row] = o->step;
+            p->touched.seen[row] = 0;
+        }
+        if (factor != 0)
+            table[o->spec.kind].run(o, &(update){.at = at,
+                                                 .n = n,
+                                                 .g = g,
+                                                 .lr = lr * factor,
+                                                 .decay = decay_of(o, p),
+                                                 .g_scale = g_scale,
+                                                 .step = o->step});
+        memset(g, 0, (size_t)n * sizeof *g);
+    }
+}
+
+static bool is_muon(const qkv_optim *o, size_t param) {
+    return o->muon && qkv_muon_takes(&o->params->list[param]->spec);
+}
+
+/* The matrices, one after another: their products use all threads themselves. */
+static qkv_status update_matrices(qkv_optim *o, double lr, double g_scale) {
+    const qkv_optim_spec *s = &o->spec;
+    for (size_t i = 0; i < o->params->n; i++) {
+        const qkv_param *p = o->params->list[i];
+        if (!is_muon(o, i)) continue;
+        const qkv_muon_step step = {.lr = lr * lr_factor(o, i),
+                                    .lr_scale = s->muon_lr_scale ? s->muon_lr_scale : 1,
+                                    .momentum = s->momentum,
+                                    .decay = decay_of(o, p),
+                                    .g_scale = g_scale,
+                                    .nesterov = s->nesterov};
+        real *g = o->params->grads + p->offset;
+        if (lr_factor(o, i) != 0 &&
+            !qkv_muon_update(o->muon, &p->spec, o->params->values + p->offset, g, o->m + p->offset,
+                             &step))
+            return qkv_fail_in(QKV_FAILED, "muon: %s", p->name);
+        memset(g, 0, (size_t)(p->spec.rows * p->spec.cols) * sizeof *g);
+    }
+    return QKV_OK;
+}
+
+qkv_status qkv_optim_step(qkv_optim *o, double lr, double clip, double *norm) {
+    const double length = qkv_optim_grad_norm(o);
+    if (norm) *norm = length;
+    if (!isfinite(length)) return refuse(o);
+    if (o->step - o->history_base == HISTORY) qkv_optim_settle(o);
+    const double g_scale = clip > 0 && length > clip ? clip / length : 1;
+    o->lr_history[o->step - o->history_base] = lr;
+    o->step++;
+    QKV_PARALLEL_FOR_UNEVEN
+    for (int64_t c = 0; c < o->n_chunks; c++)
+        if (!is_muon(o, o->chunks[c].param)) update_chunk(o, &o->chunks[c], lr, g_scale);
+    for (size_t i = 0; i < o->params->n; i++) o->params->list[i]->touched.n = 0;
+    return o->muon ? update_matrices(o, lr, g_scale) : QKV_OK;
+}
