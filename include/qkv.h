@@ -49,6 +49,28 @@ QKV_API const char *qkv_version(void);
 QKV_API void qkv_threads_set(int n);
 QKV_API int qkv_threads(void);
 
+/* ---- text that the library hands out ----
+ * Functions with a `char **text` argument give back one NUL-terminated text, freed by qkv_text_free; NULL
+ * after a failure. */
+QKV_API void qkv_text_free(char *text);
+
+/* ---- this machine ---- */
+
+/* What this build and machine have, measured peak included (about a second), as a table or a JSON object. */
+QKV_API qkv_status qkv_doctor(bool json, char **text);
+
+/* Runs the benchmark `name`; pairs are "key=value", NULL at the end (or NULL for none). */
+QKV_API qkv_status qkv_bench(const char *name, const char *const *pairs, bool json, char **text);
+/* Row i of the table of benchmarks; false past its end. */
+QKV_API bool qkv_bench_row(size_t i, const char **name, const char **summary);
+
+/* ---- for programs with a command line ---- */
+
+/* The exit code that fits a status. */
+QKV_API int qkv_status_exit_code(qkv_status status);
+/* The candidate nearest to `word` (edit distance at most a third of its length), or NULL: "did you mean". */
+QKV_API const char *qkv_nearest(const char *word, const char *const *candidates, size_t n);
+
 #ifdef __cplusplus
 }
 #endif

@@ -26,10 +26,4 @@ qkv_status qkv_fail_in(qkv_status code, const char *format, ...) __attribute__((
         if (!(assignment)) return QKV_FAILED;                                                      \
     } while (0)
 
-/* The exit code that the command gives for a status. */
-int qkv_status_exit_code(qkv_status status);
-
-/* The candidate nearest to `word` (edit distance at most a third of its length), or NULL: "did you mean". */
-const char *qkv_nearest(const char *word, const char *const *candidates, size_t n);
-
 #endif

@@ -1,0 +1,64 @@
+/* A command is one file cmd_<name>.c with one const struct, and one row in commands.def. */
+#ifndef QKV_CLI_COMMAND_H
+#define QKV_CLI_COMMAND_H
+
+#include "options.h"
+#include "qkv.h"
+
+#include <stdio.h>
+
+typedef struct cli_command cli_command;
+
+typedef struct cli_entry {
+    const char *name, *summary;
+    const cli_command *command;
+} cli_entry;
+
+struct cli_command {
+    const char *usage;    /* after the command's name: "DIR --data F… [options]" */
+    const char *examples; /* lines, each ending in '\n'; the help opens with them */
+    const char *about;    /* a paragraph or two, wrapped by hand; may be NULL */
+    const cli_option *options;
+    size_t n_options;
+    size_t min_rest, max_rest;     /* how many plain arguments */
+    int (*run)(const cli_args *a); /* returns the exit code */
+    const cli_entry
+        *subcommands; /* when not NULL: the first argument picks one, run is not called */
+    size_t n_subcommands;
+};
+
+#define CLI_COUNT(array)       (sizeof(array) / sizeof *(array))
+#define CLI_OPTIONS(array)     .options = (array), .n_options = CLI_COUNT(array)
+#define CLI_SUBCOMMANDS(array) .subcommands = (array), .n_subcommands = CLI_COUNT(array)
+
+/* Rows that many commands share. */
+#define CLI_OPTION_JSON                                                                            \
+    { .name = "json", .kind = CLI_FLAG, .help = "print one JSON object instead of a table" }
+#define CLI_OPTION_THREADS                                                                         \
+    {                                                                                              \
+        .name = "threads", .letter = 't', .kind = CLI_INT, .value = "N", .min = 1, .max = 256,     \
+        .help = "threads to use (default: every core this process may run on)"                     \
+    }
+
+/* All commands, in the order of commands.def. */
+size_t cli_commands(const cli_entry **out);
+
+/* Prints "qkv: " and the library's message on stderr; returns the exit code for the status. */
+int cli_fail(qkv_status status);
+/* The same with the command's own words; a usage error. */
+int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* `text` is printed on stdout and freed; returns the exit code for the status of the call that made
+ * it. */
+int cli_print(qkv_status status, char *text);
+
+/* help.c */
+void cli_help_all(FILE *out);
+void cli_help(FILE *out, const char *path, const char *summary, const cli_command *c);
+
+/* Colour, where `out` is a terminal and NO_COLOR is not set; else "". */
+typedef struct cli_style {
+    const char *bold, *dim, *accent, *off;
+} cli_style;
+cli_style cli_style_for(FILE *out);
+
+#endif
