@@ -15,6 +15,11 @@
 #define QKV_PRAGMA(x) _Pragma(#x)
 /* equal items */
 #define QKV_PARALLEL_FOR QKV_PRAGMA(omp parallel for schedule(static) num_threads(qkv_threads()))
+/* equal items, worth sharing only when `cond` (of the problem, not of the threads) holds */
+#define QKV_PARALLEL_FOR_IF(cond) \
+    QKV_PRAGMA(omp parallel for schedule(static) num_threads(qkv_threads()) if (cond))
+/* elements of light work from which a parallel region pays */
+#define QKV_PARALLEL_FROM 32768
 /* unequal items: give large ones first */
 #define QKV_PARALLEL_FOR_UNEVEN QKV_PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(qkv_threads()))
 

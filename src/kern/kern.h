@@ -89,12 +89,17 @@ typedef struct qkv_attention {
     real dropout;                   /* of the weights; 0: none */
     qkv_rng rng;
     real *out;                      /* (Rq, heads·d_value) */
-    real *lse;                      /* (heads, Rq): log of each row's softmax sum; NULL when no backward follows */
+    real *lse;                      /* (Rq, heads): log of each row's softmax sum; NULL when no backward follows */
 } qkv_attention;
+
+/* The dropout counter of the weight of query row `row` (of q), head `head`, for key j of its sequence. */
+static inline uint64_t qkv_attention_drop_index(const qkv_attention *a, int64_t row, int32_t head, int32_t j) {
+    return (uint64_t)(row * a->heads + head) << 24 | (uint64_t)j;
+}
 
 /* Gradients; each is written (not added) where the pointer is not NULL, except dbias, drel_k, drel_v: added. */
 typedef struct qkv_attention_grad {
-    const real *dout; /* (Rq, heads·d_value), row stride ldo */
+    const real *dout; /* (Rq, heads·d_value), row stride lddo */
     real *dq, *dk, *dv;
     int64_t lddq, lddk, lddv, lddo;
     real *dbias, *drel_k, *drel_v;

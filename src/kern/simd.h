@@ -32,9 +32,7 @@ typedef real vreal __attribute__((vector_size(VW * sizeof(real)), aligned(sizeof
 static inline vreal v_load(const real *p) { return *(const vreal *)p; }
 static inline void v_store(real *p, vreal x) { *(vreal *)p = x; }
 static inline vreal v_set(real x) {
-    vreal r;
-    for (int i = 0; i < VW; i++) r[i] = x;
-    return r;
+    return x - (vreal){0}; /* a scalar operand is spread over the lanes; x − 0 keeps even the sign of 0 */
 }
 /* the first n lanes (0 ≤ n ≤ VW); the rest are zero */
 static inline vreal v_load_n(const real *p, int64_t n) {

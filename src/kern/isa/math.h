@@ -1,0 +1,169 @@
+/* Vector functions: exp, tanh, sigmoid, the normal distribution, and the activations made of them.
+ *
+ * Each is one branch-free formula, so a lane's bits do not depend on its neighbours, and a tail
+ * that goes through the same code gives the same bits as a body. NaN propagates; exp(−∞) = 0, exp
+ * of too much = ∞, results below the smallest normal number are rounded once. Largest errors over
+ * all floats are measured and held by tests/test_kern.c. In the double build the lanes call the C
+ * library. */
+#ifndef QKV_KERN_MATH_H
+#define QKV_KERN_MATH_H
+
+#include "kern/simd.h"
+
+/* ---- integers beside the reals, comparison and choice ---- */
+
+#ifdef QKV_DOUBLE
+typedef int64_t vint
+    __attribute__((vector_size(VW * sizeof(real)), aligned(sizeof(real)), may_alias));
+#else
+typedef int32_t vint
+    __attribute__((vector_size(VW * sizeof(real)), aligned(sizeof(real)), may_alias));
+#endif
+
+/* a where the mask's lanes are all ones, b where they are zero */
+static inline vreal v_select(vint mask, vreal a, vreal b) {
+    return (vreal)((mask & (vint)a) | (~mask & (vint)b));
+}
+
+#ifdef QKV_DOUBLE
+
+static inline vreal v_exp(vreal x) {
+    for (int i = 0; i < VW; i++) x[i] = exp(x[i]);
+    return x;
+}
+static inline vreal v_tanh(vreal x) {
+    for (int i = 0; i < VW; i++) x[i] = tanh(x[i]);
+    return x;
+}
+/* Φ(x), the share of a normal distribution below x; *density gets φ(x) when it is not NULL. */
+static inline vreal v_normal(vreal x, vreal *density) {
+    for (int i = 0; density && i < VW; i++)
+        (*density)[i] = 0.3989422804014326779 * exp(-0.5 * x[i] * x[i]);
+    for (int i = 0; i < VW; i++) x[i] = 0.5 * erfc(-x[i] * 0.70710678118654752440);
+    return x;
+}
+
+#else
+
+static inline vint v_abs_mask(void) {
+    return (vint)v_set(-0.0f) ^ -1;
+}
+static inline vreal v_abs(vreal x) {
+    return (vreal)((vint)x & v_abs_mask());
+}
+/* |x| with the sign of s */
+static inline vreal v_with_sign(vreal x, vreal s) {
+    return (vreal)(((vint)x & v_abs_mask()) | ((vint)s & ~v_abs_mask()));
+}
+
+/* exp(x + low) for |low| small beside 1: x = n·ln 2 + r, and exp(r) by a polynomial of degree 6. ln
+ * 2 is taken away in two parts, the first so short that n times it is exact. 2ⁿ is multiplied on in
+ * two halves, since n may leave the range of an exponent where the result is still a (denormal)
+ * number. */
+static inline vreal v_exp_sum(vreal x, vreal low) {
+    const float round = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
+    x = v_min(v_set(89.0f), v_max(v_set(-104.0f), x));
+    vreal t = v_fma(x + low, v_set(1.44269504f), v_set(round));
+    vreal n = t - round;
+    vreal r = v_fma(n, v_set(-0.693359375f), x);
+    r = v_fma(n, v_set(2.12194440e-4f), r) + low;
+    vreal p = v_set(1.9875691500e-4f);
+    p = v_fma(p, r, v_set(1.3981999507e-3f));
+    p = v_fma(p, r, v_set(8.3334519073e-3f));
+    p = v_fma(p, r, v_set(4.1665795894e-2f));
+    p = v_fma(p, r, v_set(1.6666665459e-1f));
+    p = v_fma(p, r, v_set(5.0000001201e-1f));
+    p = v_fma(p, r * r, r) + 1.0f;
+    vint bits = (vint)t - (vint)v_set(round), half = bits >> 1;
+    p = p * (vreal)((half + 127) << 23);
+    return p * (vreal)((bits - half + 127) << 23);
+}
+static inline vreal v_exp(vreal x) {
+    return v_exp_sum(x, v_set(0));
+}
+
+/* Near 0 an odd polynomial, where 1 − 2/(e²ˣ + 1) would cancel. */
+static inline vreal v_tanh(vreal x) {
+    vreal a = v_abs(x), z = x * x;
+    vreal p = v_set(-5.70498872745e-3f);
+    p = v_fma(p, z, v_set(2.06390887954e-2f));
+    p = v_fma(p, z, v_set(-5.37397155531e-2f));
+    p = v_fma(p, z, v_set(1.33314422036e-1f));
+    p = v_fma(p, z, v_set(-3.33332819422e-1f));
+    vreal near = v_fma(p * z, x, x);
+    vreal far = v_with_sign(1.0f - 2.0f / (v_exp(a + a) + 1.0f), x);
+    return v_select((vint)(a < v_set(0.625f)), near, far);
+}
+
+static inline vreal v_normal(vreal x, vreal *density) {
+    for (int i = 0; density && i < VW; i++) (*density)[i] = 0.39894228f * expf(-0.5f * x[i] * x[i]);
+    for (int i = 0; i < VW; i++) x[i] = 0.5f * erfcf(-x[i] * 0.70710678f);
+    return x;
+}
+
+#endif
+
+/* e = exp(−|x|) never overflows: 1/(1 + e) above zero, e/(1 + e) below. */
+static inline vreal v_sigmoid(vreal x) {
+    vint below = (vint)(x < v_set(0));
+    vreal e = v_exp(v_select(below, x, -x));
+    return v_select(below, e, v_set(1)) / (e + 1);
+}
+
+/* ---- activations: f(x), and f'(x) from x and y = f(x) ---- */
+
+#define TANH_GELU_A ((real)0.79788456080286535588) /* √(2/π) */
+#define TANH_GELU_B ((real)0.044715)
+
+static inline vreal v_act(qkv_act act, vreal x) {
+    switch (act) {
+    case QKV_ACT_RELU:
+        return v_max(v_set(0), x);
+    case QKV_ACT_GELU:
+        return x * v_normal(x, NULL);
+    /* ½(1 + tanh u) = σ(2u) */
+    case QKV_ACT_GELU_TANH:
+        return x * v_sigmoid(2 * TANH_GELU_A * x * (1 + TANH_GELU_B * (x * x)));
+    case QKV_ACT_SILU:
+        return x * v_sigmoid(x);
+    case QKV_ACT_TANH:
+        return v_tanh(x);
+    case QKV_ACT_SIGMOID:
+        return v_sigmoid(x);
+    case QKV_ACT_NONE:
+    case QKV_ACT_COUNT:
+        break;
+    }
+    return x;
+}
+
+/* relu, tanh and sigmoid need y alone. */
+static inline vreal v_act_grad(qkv_act act, vreal x, vreal y) {
+    switch (act) {
+    case QKV_ACT_RELU:
+        return v_select((vint)(y > v_set(0)), v_set(1), v_set(0));
+    case QKV_ACT_GELU: {
+        vreal density, share = v_normal(x, &density);
+        return share + x * density;
+    }
+    case QKV_ACT_GELU_TANH: {
+        vreal s = v_sigmoid(2 * TANH_GELU_A * x * (1 + TANH_GELU_B * (x * x)));
+        vreal slope = 2 * TANH_GELU_A * (1 + 3 * TANH_GELU_B * (x * x));
+        return s + x * slope * (s * (1 - s));
+    }
+    case QKV_ACT_SILU: {
+        vreal s = v_sigmoid(x);
+        return s + x * (s * (1 - s));
+    }
+    case QKV_ACT_TANH:
+        return 1 - y * y;
+    case QKV_ACT_SIGMOID:
+        return y * (1 - y);
+    case QKV_ACT_NONE:
+    case QKV_ACT_COUNT:
+        break;
+    }
+    return v_set(1);
+}
+
+#endif

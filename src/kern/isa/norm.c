@@ -1,0 +1,117 @@
+/* Layer norm and RMS norm with the residual sum in front.
+ *
+ * Forward, for each row:  s = x + dropout(r),  h = (s − μ)·ρ,  y = h·gain + bias,  ρ = 1/√(mean (s
+ * − μ)² + ε); RMS norm has μ = 0. Backward with g = dy·gain and means over the row: ds = ρ·(g −
+ * mean g − h·mean(g·h)) + ds_in          (RMS: without mean g) dgain = Σ_rows dy·h,  dbias = Σ_rows
+ * dy The sums over rows are taken in fixed blocks of rows and added in block order. */
+#include "base/thread.h"
+#include "kern/isa/random.h"
+
+/* n lanes of a row from i on */
+#define FOR_ROW(i, n, d) for (int64_t i = 0, n = 0; n = (d)-i < VW ? (d)-i : VW, i < (d); i += VW)
+
+static void add_residual(const real *x, const real *r, real p, qkv_rng rng, int64_t index, real *s,
+                         int64_t d) {
+    if (p <= 0) {
+        FOR_ROW(i, n, d) v_store_n(s + i, v_load_n(x + i, n) + v_load_n(r + i, n), n);
+        return;
+    }
+    real factors[DROP_RUN];
+    for (int64_t b = 0; b < d; b += DROP_RUN) {
+        const int64_t count = d - b < DROP_RUN ? d - b : DROP_RUN;
+        drop_factors(rng, (uint64_t)(index + b), count, p, factors);
+        FOR_ROW(i, n, count)
+        v_store_n(s + b + i,
+                  v_load_n(x + b + i, n) + v_load_n(r + b + i, n) * v_load_n(factors + i, n), n);
+    }
+}
+
+static void norm_row(qkv_norm_kind kind, const real *s, const real *gain, const real *bias,
+                     real eps, real *y, real *stats, int64_t d) {
+    real mean = 0;
+    if (kind == QKV_NORM_LAYER) {
+        vreal sum = v_set(0);
+        FOR_ROW(i, n, d) sum = sum + v_load_n(s + i, n);
+        mean = v_sum(sum) / (real)d;
+    }
+    vreal squares = v_set(0);
+    FOR_ROW(i, n, d) {
+        vreal c = v_load_n(s + i, n) - mean;
+        if (n < VW) c = v_load_n((const real *)&c, n); /* lanes beyond the row count nothing */
+        squares = v_fma(c, c, squares);
+    }
+    const real inv = 1 / (real)sqrt((double)(v_sum(squares) / (real)d + eps));
+    FOR_ROW(i, n, d) {
+        vreal h = (v_load_n(s + i, n) - mean) * inv * v_load_n(gain + i, n);
+        if (bias) h = h + v_load_n(bias + i, n);
+        v_store_n(y + i, h, n);
+    }
+    stats[0] = mean;
+    stats[1] = inv;
+}
+
+void KERN_NAME(norm)(qkv_norm_kind kind, const real *x, const real *r, real p, qkv_rng rng,
+                     const real *gain, const real *bias, real eps, real *s, real *y, real *stats,
+                     int64_t rows, int64_t d) {
+    QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
+    for (int64_t row = 0; row < rows; row++) {
+        const real *source = x + row * d;
+        if (r) {
+            add_residual(x + row * d, r + row * d, p, rng, row * d, s + row * d, d);
+            source = s + row * d;
+        } else if (s && s != x) {
+            memcpy(s + row * d, source, (size_t)d * sizeof *s);
+        }
+        norm_row(kind, source, gain, bias, eps, y + row * d, stats + 2 * row, d);
+    }
+}
+
+/* dgain and dbias here are this block of rows' own sums. */
+static void norm_grad_row(qkv_norm_kind kind, const real *s, const real *gain, const real *stats,
+                          const real *dy, const real *ds_in, real *ds, real *dgain, real *dbias,
+                          int64_t d) {
+    const real mean = stats[0], inv = stats[1];
+    vreal sum_g = v_set(0), sum_gh = v_set(0);
+    FOR_ROW(i, n, d) {
+        vreal h = (v_load_n(s + i, n) - mean) * inv, dyv = v_load_n(dy + i, n),
+              g = dyv * v_load_n(gain + i, n);
+        sum_g = sum_g + g;
+        sum_gh = v_fma(g, h, sum_gh);
+        v_store_n(dgain + i, v_fma(dyv, h, v_load_n(dgain + i, n)), n);
+        v_store_n(dbias + i, dyv + v_load_n(dbias + i, n), n);
+    }
+    const real mean_g = kind == QKV_NORM_LAYER ? v_sum(sum_g) / (real)d : 0,
+               mean_gh = v_sum(sum_gh) / (real)d;
+    FOR_ROW(i, n, d) {
+        vreal h = (v_load_n(s + i, n) - mean) * inv,
+              g = v_load_n(dy + i, n) * v_load_n(gain + i, n);
+        vreal out = (g - mean_g - h * mean_gh) * inv;
+        if (ds_in) out = out + v_load_n(ds_in + i, n);
+        v_store_n(ds + i, out, n);
+    }
+}
+
+#define ROW_BLOCKS 64
+
+bool KERN_NAME(norm_grad)(qkv_norm_kind kind, const real *s, const real *gain, const real *stats,
+                          const real *dy, const real *ds_in, real *ds, real *dgain, real *dbias,
+                          int64_t rows, int64_t d) {
+    const int64_t size = rows < 16 * ROW_BLOCKS ? 16 : (rows + ROW_BLOCKS - 1) / ROW_BLOCKS;
+    const int64_t blocks = (rows + size - 1) / size;
+    real *parts = qkv_kern_scratch(0, (size_t)(blocks * 2 * d) * sizeof *parts);
+    if (!parts) return false;
+    QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
+    for (int64_t b = 0; b < blocks; b++) {
+        real *part = parts + b * 2 * d;
+        memset(part, 0, (size_t)(2 * d) * sizeof *part);
+        for (int64_t r = b * size; r < (b + 1) * size && r < rows; r++)
+            norm_grad_row(kind, s + r * d, gain, stats + 2 * r, dy + r * d,
+                          ds_in ? ds_in + r * d : NULL, ds + r * d, part, part + d, d);
+    }
+    for (int64_t b = 0; b < blocks; b++) {
+        const real *part = parts + b * 2 * d;
+        for (int64_t j = 0; dgain && j < d; j++) dgain[j] += part[j];
+        for (int64_t j = 0; dbias && j < d; j++) dbias[j] += part[d + j];
+    }
+    return true;
+}

@@ -1,0 +1,75 @@
+/* Optimiser steps on one run of parameters. Elementwise: a run gives the same bits whole or in
+ * pieces, which the row-by-row updates of embedding tables rely on.
+ *
+ * Adam and AdamW, t = step (from 1), in this order (factors are made in double, then rounded to
+ * real once): g ← g_scale·g                       w ← w·(1 − lr·decay_w)            g ← g +
+ * decay_g·w m ← m + (1 − β₁)(g − m)             v ← β₂·v + ((1 − β₂)·g)·g w ← w − (lr/(1 − β₁ᵗ)) ·
+ * m / (√v / √(1 − β₂ᵗ) + ε) SGD: g ← g_scale·g + decay·w;  m ← momentum·m + g;  w ← w −
+ * lr·(nesterov ? g + momentum·m : m); momentum 0 leaves m alone (it may be NULL). */
+#include "base/thread.h"
+#include "kern/simd.h"
+
+#define BLOCK 8192
+
+typedef struct adam_factors {
+    real g_scale, keep, decay_g, one_minus_beta1, beta2, one_minus_beta2, rate, root, eps;
+} adam_factors;
+
+static void adam_run(const adam_factors *f, real *w, const real *g, real *m, real *v, int64_t n) {
+    const vreal root = v_set(f->root), eps = v_set(f->eps), rate = v_set(f->rate),
+                keep = v_set(f->keep);
+    for (int64_t i = 0; i < n; i += VW) {
+        const int64_t lanes = n - i < VW ? n - i : VW;
+        vreal wv = v_load_n(w + i, lanes) * keep, mv = v_load_n(m + i, lanes),
+              vv = v_load_n(v + i, lanes);
+        vreal gv = v_fma(v_set(f->decay_g), wv, v_load_n(g + i, lanes) * f->g_scale);
+        mv = v_fma(v_set(f->one_minus_beta1), gv - mv, mv);
+        vv = v_fma(gv * f->one_minus_beta2, gv, vv * f->beta2);
+        v_store_n(m + i, mv, lanes);
+        v_store_n(v + i, vv, lanes);
+        v_store_n(w + i, wv - rate * mv / (v_sqrt(vv) / root + eps), lanes);
+    }
+}
+
+void KERN_NAME(adam)(real *w, const real *g, real *m, real *v, int64_t n, double lr, double beta1,
+                     double beta2, double eps, double decay_w, double decay_g, int64_t step,
+                     double g_scale) {
+    const adam_factors f = {
+        .g_scale = (real)g_scale,
+        .keep = (real)(1 - lr * decay_w),
+        .decay_g = (real)decay_g,
+        .one_minus_beta1 = (real)(1 - beta1),
+        .beta2 = (real)beta2,
+        .one_minus_beta2 = (real)(1 - beta2),
+        .rate = (real)(lr / (1 - pow(beta1, (double)step))),
+        .root = (real)sqrt(1 - pow(beta2, (double)step)),
+        .eps = (real)eps,
+    };
+    QKV_PARALLEL_FOR_IF(n >= QKV_PARALLEL_FROM)
+    for (int64_t b = 0; b < n; b += BLOCK)
+        adam_run(&f, w + b, g + b, m + b, v + b, n - b < BLOCK ? n - b : BLOCK);
+}
+
+static void sgd_run(real *w, const real *g, real *m, int64_t n, real lr, real momentum, real decay,
+                    bool nesterov, real g_scale) {
+    for (int64_t i = 0; i < n; i += VW) {
+        const int64_t lanes = n - i < VW ? n - i : VW;
+        vreal wv = v_load_n(w + i, lanes),
+              gv = v_fma(v_set(decay), wv, v_load_n(g + i, lanes) * g_scale);
+        vreal step = gv;
+        if (momentum > 0) {
+            vreal mv = v_fma(v_set(momentum), v_load_n(m + i, lanes), gv);
+            v_store_n(m + i, mv, lanes);
+            step = nesterov ? v_fma(v_set(momentum), mv, gv) : mv;
+        }
+        v_store_n(w + i, v_fma(v_set(-lr), step, wv), lanes);
+    }
+}
+
+void KERN_NAME(sgd)(real *w, const real *g, real *m, int64_t n, double lr, double momentum,
+                    double decay, bool nesterov, double g_scale) {
+    QKV_PARALLEL_FOR_IF(n >= QKV_PARALLEL_FROM)
+    for (int64_t b = 0; b < n; b += BLOCK)
+        sgd_run(w + b, g + b, m ? m + b : NULL, n - b < BLOCK ? n - b : BLOCK, (real)lr,
+                (real)momentum, (real)decay, nesterov, (real)g_scale);
+}

@@ -1,0 +1,218 @@
+/* Elementwise kernels and simple sums.
+ *
+ * Large arrays are cut into blocks that threads share; elementwise results cannot depend on the
+ * cut, and sums are taken per block (or per strip of columns) in a fixed order. */
+#include "base/thread.h"
+#include "kern/isa/math.h"
+#include "kern/isa/random.h"
+
+#define BLOCK 8192
+
+/* for each block [b, b + count) of n elements, in parallel when there are many */
+#define FOR_BLOCKS(b, n)                                                                           \
+    QKV_PARALLEL_FOR_IF((n) >= QKV_PARALLEL_FROM)                                                  \
+    for (int64_t b = 0; b < (n); b += BLOCK)
+
+static inline int64_t span(int64_t b, int64_t n) {
+    return n - b < BLOCK ? n - b : BLOCK;
+}
+
+typedef vreal binary(vreal x, vreal y, vreal a);
+
+/* z[i] = f(x[i], y[i], a); the tail goes through the same vector code. */
+static inline __attribute__((always_inline)) void map(binary *f, const real *x, const real *y,
+                                                      real a, real *z, int64_t n) {
+    const vreal av = v_set(a);
+    int64_t i = 0;
+    for (; i + VW <= n; i += VW) v_store(z + i, f(v_load(x + i), v_load(y + i), av));
+    if (i < n) v_store_n(z + i, f(v_load_n(x + i, n - i), v_load_n(y + i, n - i), av), n - i);
+}
+
+static inline vreal sum2(vreal x, vreal y, vreal a) {
+    (void)a;
+    return x + y;
+}
+static inline vreal product2(vreal x, vreal y, vreal a) {
+    (void)a;
+    return x * y;
+}
+static inline vreal scaled(vreal x, vreal y, vreal a) {
+    (void)y;
+    return a * x;
+}
+static inline vreal added(vreal x, vreal y, vreal a) {
+    return v_fma(a, x, y);
+}
+static inline vreal exponential(vreal x, vreal y, vreal a) {
+    (void)y, (void)a;
+    return v_exp(x);
+}
+
+void KERN_NAME(add)(const real *x, const real *y, real *z, int64_t n) {
+    FOR_BLOCKS(b, n) map(sum2, x + b, y + b, 0, z + b, span(b, n));
+}
+
+void KERN_NAME(mul)(const real *x, const real *y, real *z, int64_t n) {
+    FOR_BLOCKS(b, n) map(product2, x + b, y + b, 0, z + b, span(b, n));
+}
+
+void KERN_NAME(axpy)(real a, const real *x, real *y, int64_t n) {
+    FOR_BLOCKS(b, n) map(added, x + b, y + b, a, y + b, span(b, n));
+}
+
+void KERN_NAME(scale)(real a, const real *x, real *y, int64_t n) {
+    FOR_BLOCKS(b, n) map(scaled, x + b, x + b, a, y + b, span(b, n));
+}
+
+void KERN_NAME(exp)(const real *x, real *y, int64_t n) {
+    FOR_BLOCKS(b, n) map(exponential, x + b, x + b, 0, y + b, span(b, n));
+}
+
+/* ---- activations ---- */
+
+static void act_run(qkv_act act, const real *x, real *y, int64_t n) {
+    int64_t i = 0;
+    for (; i + VW <= n; i += VW) v_store(y + i, v_act(act, v_load(x + i)));
+    if (i < n) v_store_n(y + i, v_act(act, v_load_n(x + i, n - i)), n - i);
+}
+
+void KERN_NAME(act)(qkv_act act, const real *x, real *y, int64_t n) {
+    FOR_BLOCKS(b, n) act_run(act, x + b, y + b, span(b, n));
+}
+
+static void act_grad_run(qkv_act act, const real *x, const real *y, const real *dy, real *dx,
+                         int64_t n) {
+    int64_t i = 0;
+    for (; i + VW <= n; i += VW)
+        v_store(dx + i, v_load(dy + i) * v_act_grad(act, v_load(x + i), v_load(y + i)));
+    if (i < n) {
+        vreal slope = v_act_grad(act, v_load_n(x + i, n - i), v_load_n(y + i, n - i));
+        v_store_n(dx + i, v_load_n(dy + i, n - i) * slope, n - i);
+    }
+}
+
+void KERN_NAME(act_grad)(qkv_act act, const real *x, const real *y, const real *dy, real *dx,
+                         int64_t n) {
+    if (!x) x = y; /* the activations that may leave x out do not look at it, nor the others at y */
+    if (!y) y = x;
+    FOR_BLOCKS(b, n) act_grad_run(act, x + b, y + b, dy + b, dx + b, span(b, n));
+}
+
+static void gate_row(qkv_act act, const real *a, const real *b, real *y, int64_t d) {
+    for (int64_t i = 0; i < d; i += VW) {
+        int64_t n = d - i < VW ? d - i : VW;
+        v_store_n(y + i, v_act(act, v_load_n(a + i, n)) * v_load_n(b + i, n), n);
+    }
+}
+
+void KERN_NAME(gate)(qkv_act act, const real *ab, real *y, int64_t rows, int64_t d) {
+    QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
+    for (int64_t r = 0; r < rows; r++)
+        gate_row(act, ab + r * 2 * d, ab + r * 2 * d + d, y + r * d, d);
+}
+
+/* da = dy·b·act'(a), db = dy·act(a) */
+static void gate_grad_row(qkv_act act, const real *ab, const real *dy, real *dab, int64_t d) {
+    for (int64_t i = 0; i < d; i += VW) {
+        int64_t n = d - i < VW ? d - i : VW;
+        vreal a = v_load_n(ab + i, n), b = v_load_n(ab + d + i, n), g = v_load_n(dy + i, n);
+        vreal y = v_act(act, a);
+        v_store_n(dab + i, g * b * v_act_grad(act, a, y), n);
+        v_store_n(dab + d + i, g * y, n);
+    }
+}
+
+void KERN_NAME(gate_grad)(qkv_act act, const real *ab, const real *dy, real *dab, int64_t rows,
+                          int64_t d) {
+    QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
+    for (int64_t r = 0; r < rows; r++)
+        gate_grad_row(act, ab + r * 2 * d, dy + r * d, dab + r * 2 * d, d);
+}
+
+/* ---- sums and searches ---- */
+
+#define SUM_BLOCKS 64
+
+/* Σ x² of each of at most 64 blocks in double, then the blocks in order. */
+double KERN_NAME(sum_squares)(const real *x, int64_t n) {
+    double part[SUM_BLOCKS] = {0};
+    const int64_t size = (n + SUM_BLOCKS - 1) / SUM_BLOCKS;
+    QKV_PARALLEL_FOR_IF(n >= QKV_PARALLEL_FROM)
+    for (int b = 0; b < SUM_BLOCKS; b++) {
+        int64_t end = (b + 1) * size < n ? (b + 1) * size : n;
+        double lane[8] = {0};
+        int64_t i = b * size;
+        for (; i + 8 <= end; i += 8)
+            for (int l = 0; l < 8; l++) lane[l] += (double)x[i + l] * (double)x[i + l];
+        for (; i < end; i++) lane[0] += (double)x[i] * (double)x[i];
+        for (int l = 0; l < 8; l++) part[b] += lane[l];
+    }
+    double sum = 0;
+    for (int b = 0; b < SUM_BLOCKS; b++) sum += part[b];
+    return sum;
+}
+
+int64_t KERN_NAME(first_not_finite)(const real *x, int64_t n) {
+    for (int64_t b = 0; b < n; b += BLOCK) {
+        /* x − x is 0 for a number and NaN for ∞ and NaN, so a sum tells whether to look closer */
+        vreal bad = v_set(0);
+        int64_t count = span(b, n);
+        for (int64_t i = 0; i < count; i += VW) {
+            vreal v = v_load_n(x + b + i, count - i < VW ? count - i : VW);
+            bad = bad + (v - v);
+        }
+        if (v_sum(bad) == 0) continue;
+        for (int64_t i = b; i < b + count; i++)
+            if (!isfinite(x[i])) return i;
+    }
+    return -1;
+}
+
+#define STRIP 64 /* columns that one owner sums */
+#define STRIP_ROWS                                                                                 \
+    64 /* rows summed before they are added to the total: keeps the rounding error small */
+
+/* Each strip of columns has one owner, so that no partial sums need memory. */
+void KERN_NAME(column_sums)(const real *x, int64_t rows, int64_t d, int64_t ld, real *out) {
+    QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
+    for (int64_t c = 0; c < d; c += STRIP) {
+        const int64_t width = d - c < STRIP ? d - c : STRIP;
+        real total[STRIP] = {0};
+        for (int64_t r0 = 0; r0 < rows; r0 += STRIP_ROWS) {
+            const int64_t r1 = r0 + STRIP_ROWS < rows ? r0 + STRIP_ROWS : rows;
+            real part[STRIP] = {0};
+            for (int64_t r = r0; r < r1; r++)
+                for (int64_t j = 0; j < width; j++) part[j] += x[r * ld + c + j];
+            for (int64_t j = 0; j < width; j++) total[j] += part[j];
+        }
+        for (int64_t j = 0; j < width; j++) out[c + j] += total[j];
+    }
+}
+
+/* ---- dropout, transpose ---- */
+
+void KERN_NAME(dropout)(const real *x, real *y, int64_t n, real p, qkv_rng rng, int64_t index0) {
+    FOR_BLOCKS(b, n) {
+        const int64_t end = b + span(b, n);
+        real factors[DROP_RUN];
+        for (int64_t i = b; i < end; i += DROP_RUN) {
+            const int64_t count = end - i < DROP_RUN ? end - i : DROP_RUN;
+            drop_factors(rng, (uint64_t)(index0 + i), count, p, factors);
+            map(product2, x + i, factors, 0, y + i, count);
+        }
+    }
+}
+
+#define TILE 16
+
+void KERN_NAME(transpose)(const real *x, int64_t rows, int64_t cols, int64_t ldx, real *y,
+                          int64_t ldy) {
+    QKV_PARALLEL_FOR_IF(rows * cols >= QKV_PARALLEL_FROM)
+    for (int64_t c0 = 0; c0 < cols; c0 += TILE)
+        for (int64_t r0 = 0; r0 < rows; r0 += TILE) {
+            const int64_t c1 = c0 + TILE < cols ? c0 + TILE : cols,
+                          r1 = r0 + TILE < rows ? r0 + TILE : rows;
+            for (int64_t c = c0; c < c1; c++)
+                for (int64_t r = r0; r < r1; r++) y[c * ldy + r] = x[r * ldx + c];
+        }
+}
