@@ -1,9 +1,10 @@
 /* The tape: what was computed, so that it can be differentiated.
  *
- * Ops run at once (define by run) and, when some input wants a gradient, leave a node. Creation order is
- * topological order; backward is a reverse scan. Everything on a tape lives in its arena and dies at the next
- * qkv_tape_begin. Errors are sticky: after the first one every op returns the tape's void tensor (0×0) and does
- * nothing, so that model code needs no plumbing; the step asks qkv_tape_status once.
+ * Ops run at once (define by run) and, when some input wants a gradient, leave a node. Creation
+ * order is topological order; backward is a reverse scan. Everything on a tape lives in its arena
+ * and dies at the next qkv_tape_begin. Errors are sticky: after the first one every op returns the
+ * tape's void tensor (0×0) and does nothing, so that model code needs no plumbing; the step asks
+ * qkv_tape_status once.
  *
  * Every tensor is a matrix: R rows (all tokens of a batch) by D columns. A vector is one row. */
 #ifndef QKV_TAPE_TAPE_H
@@ -14,6 +15,7 @@
 #include "base/layout.h"
 #include "base/real.h"
 #include "base/rng.h"
+#include "tape/pool.h"
 
 typedef struct qkv_tensor qkv_tensor;
 typedef struct qkv_node qkv_node;
@@ -30,17 +32,19 @@ typedef struct qkv_rows {
 struct qkv_tensor {
     int64_t rows, cols, ld; /* ld ≥ cols: elements from one row to the next */
     real *data;
-    real *grad;             /* same shape and ld; NULL while there is none */
+    real *grad; /* same shape and ld; NULL while there is none. A view has none: its base has it */
+    int64_t grad_from,
+        grad_to; /* these columns of grad hold a sum already, the others are not yet initialised */
     bool wants_grad;
-    bool grad_filled;       /* grad holds a sum already: add to it; else overwrite it */
-    bool is_param;          /* grad belongs to the parameter store: always add */
-    qkv_tensor *base;       /* for a view: the tensor whose columns (or all) it shares */
-    int64_t base_col;
-    qkv_rows *touched;      /* for a sparse parameter; else NULL */
-    const char *name;       /* parameters: their name; else the op's */
+    bool is_param;    /* grad belongs to the parameter store: always add */
+    qkv_tensor *base; /* for a view: the tensor that it shares data and gradient with */
+    int64_t base_from,
+        base_to; /* the columns of base that the view is; empty when it is not whole columns */
+    qkv_rows *touched; /* for a sparse parameter; else NULL */
+    const char *name;  /* parameters: their name; else the op's */
 };
 
-#define QKV_NODE_INPUTS 8
+#define QKV_NODE_INPUTS  8
 #define QKV_NODE_OUTPUTS 2
 
 struct qkv_node {
@@ -48,14 +52,17 @@ struct qkv_node {
     qkv_tensor *in[QKV_NODE_INPUTS]; /* NULL for an optional one that is absent */
     qkv_tensor *out[QKV_NODE_OUTPUTS];
     void *saved;    /* the op's own struct, in the arena: what backward needs */
-    uint64_t index; /* place on the tape; keys the node's random numbers */
+    uint64_t index; /* place among the step's ops; keys the node's random numbers */
 };
 
 /* An op: one const struct per file of ops/. */
 struct qkv_op {
     const char *name;
-    /* Adds to (or fills) the gradients of node->in that want one, from those of node->out. */
+    /* Adds to (or fills) the gradients of node->in that want one, from those of node->out, which it
+     * may destroy. What it takes from qkv_tape_alloc is given back when it returns. */
     void (*backward)(qkv_tape *t, qkv_node *node);
+    bool root; /* its gradients were made in forward, for an upstream gradient of 1: it must be a
+                  loss */
 };
 
 typedef enum qkv_mode {
@@ -70,69 +77,113 @@ struct qkv_tape {
     qkv_rng rng;       /* the step's stream; see qkv_tape_rng */
     qkv_status status; /* sticky */
     char error[768];   /* its message */
-    bool check_finite; /* name the first node whose output is not finite (slow: for finding trouble) */
+    bool check_finite; /* name the first op whose output or gradient is not finite (slow: for
+                          finding trouble) */
     qkv_node **nodes;
     size_t n_nodes, cap_nodes;
-    struct qkv_grad_pool *pool; /* gradients of activations, reused as backward frees them */
-    qkv_tensor nothing;         /* what ops return after an error */
-    qkv_node *current;          /* during backward */
+    uint64_t n_ops;     /* ops run in this step, recorded or not */
+    qkv_pool pool;      /* gradients of activations */
+    qkv_tensor nothing; /* what ops return after an error */
 };
 
-qkv_status qkv_tape_init(qkv_tape *t);
+qkv_status qkv_tape_init(qkv_tape *t); /* allocates nothing yet; precision fp32 */
 void qkv_tape_free(qkv_tape *t);
 
-/* Starts a step: forgets the last one (its tensors are gone) and keys the random numbers by (seed, step). */
+/* Starts a step: forgets the last one (its tensors are gone) and keys the random numbers by (seed,
+ * step). */
 void qkv_tape_begin(qkv_tape *t, qkv_mode mode, uint64_t seed, uint64_t step);
 
 /* The step's verdict; the message is in qkv_error() then. */
 qkv_status qkv_tape_status(const qkv_tape *t);
 
-/* Runs backward from each scalar (1×1) loss with gradient 1. */
+/* Runs backward from each scalar (1×1) loss with gradient 1. Once a step. Leaves keep their
+ * gradients until the next qkv_tape_begin, parameters theirs for ever; all others are gone. */
 qkv_status qkv_tape_backward(qkv_tape *t, qkv_tensor *const *losses, size_t n);
+
+/* For EVAL, where nothing is recorded: gives back all that was put on the tape since the mark. To
+ * run a deep model in the memory of one layer, make the tensor for the layer's result before the
+ * mark and copy it there before rewinding. */
+static inline qkv_arena_mark qkv_tape_here(const qkv_tape *t) {
+    return qkv_arena_here(&t->arena);
+}
+static inline void qkv_tape_rewind(qkv_tape *t, qkv_arena_mark mark) {
+    if (t->n_nodes == 0) qkv_arena_rewind(&t->arena, mark);
+}
 
 /* ---- tensors ---- */
 
 /* A new rows×cols tensor in the arena, data uninitialised. */
 qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols);
-/* A leaf over memory of the caller's that outlives the step: an input, or a constant table. */
+/* A leaf over memory of the caller's that outlives the step: an input, or a constant table. Set
+ * wants_grad to get one. */
 qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols);
 /* Columns [col, col + cols) of x, sharing data and gradient. No node: its gradient is x's. */
 qkv_tensor *qkv_tensor_columns(qkv_tape *t, qkv_tensor *x, int64_t col, int64_t cols);
+/* Rows [row, row + rows) of x, likewise. */
+qkv_tensor *qkv_tensor_rows(qkv_tape *t, qkv_tensor *x, int64_t row, int64_t rows);
+/* The elements of a packed x in another shape, likewise: (R, H·K) as (R·H, K), for a norm of each
+ * head. */
+qkv_tensor *qkv_tensor_reshape(qkv_tape *t, qkv_tensor *x, int64_t rows, int64_t cols);
 
-static inline bool qkv_is_void(const qkv_tensor *x) { return x->rows == 0; }
-static inline bool qkv_is_packed(const qkv_tensor *x) { return x->ld == x->cols; }
+static inline bool qkv_is_void(const qkv_tensor *x) {
+    return x->rows == 0;
+}
+static inline bool qkv_is_packed(const qkv_tensor *x) {
+    return x->ld == x->cols || x->rows == 1;
+}
 
 /* ---- for ops ---- */
 
-/* True when the op should stop: an earlier error, or a void input. First line of every op. */
-bool qkv_tape_stopped(const qkv_tape *t);
+/* True when the op should stop: there was an error. First line of every op. */
+static inline bool qkv_tape_stopped(const qkv_tape *t) {
+    return t->status != QKV_OK;
+}
 
 /* Records the error "<op>: <text>" and returns the void tensor. */
 qkv_tensor *qkv_tape_fail(qkv_tape *t, const qkv_op *op, qkv_status code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* For code that failed below with the message already set (out of memory in an arena or a kernel). */
+/* For code that failed below with the message already set (out of memory in an arena or a kernel).
+ */
 qkv_tensor *qkv_tape_fail_below(qkv_tape *t, const qkv_op *op);
 
-/* Will a node over these inputs be needed? (Training, and one of them wants a gradient.) */
+/* A list of tensors and its length, as the two arguments that the functions below take. */
+#define QKV_TENSORS(...)                                                                           \
+    (qkv_tensor *[]){__VA_ARGS__}, sizeof((qkv_tensor *[]){__VA_ARGS__}) / sizeof(qkv_tensor *)
+
+/* Will backward run over an op with these inputs, so that it must save what that needs? */
 bool qkv_tape_records(const qkv_tape *t, qkv_tensor *const *in, size_t n);
 
-/* Records a node and marks its outputs as wanting gradients. `saved` must be in the arena. NULL on failure. */
-qkv_node *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in, size_t n_in,
-                          qkv_tensor *const *out, size_t n_out, void *saved);
+/* The last line of every op: records it if need be, and then marks the outputs as wanting
+ * gradients. `saved` must be in the arena. Returns out[0], or the void tensor when that failed. */
+qkv_tensor *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in, size_t n_in,
+                            qkv_tensor *const *out, size_t n_out, void *saved);
 
-/* Memory that lives until the next qkv_tape_begin. On failure records the error and returns NULL. */
+/* Memory that lives until the next qkv_tape_begin (in backward: until the node's is done). On
+ * failure records the error and returns NULL. */
 void *qkv_tape_alloc(qkv_tape *t, const qkv_op *op, size_t bytes);
 
-/* The gradient of x to write to in backward: *add says whether to add to it or to overwrite it (in full). NULL when x
- * wants none, or (check qkv_tape_stopped) memory ran out. Row stride x->ld. For a view the base's gradient is zeroed
- * first and *add is true. */
+/* A stream of random numbers for one op of the step: qkv_tape_next_index in forward, node->index in
+ * backward. */
+qkv_rng qkv_tape_rng(const qkv_tape *t, uint64_t index);
+static inline uint64_t qkv_tape_next_index(const qkv_tape *t) {
+    return t->n_ops;
+}
+
+/* ---- gradients, for the backward of ops; row stride x->ld ---- */
+
+/* The gradient that arrived at an output, complete; NULL when none did. */
+real *qkv_grad_of(qkv_tape *t, qkv_tensor *out);
+/* The gradient of an input to write to: *add says whether to add to it or to overwrite it (in
+ * full). NULL when x is NULL or wants none, or (see qkv_tape_stopped) memory ran out. */
 real *qkv_grad(qkv_tape *t, qkv_tensor *x, bool *add);
 /* The same, zeroed when new, for ops that can only add. */
 real *qkv_grad_add(qkv_tape *t, qkv_tensor *x);
-
-/* A stream of random numbers of its own for the node that is recorded next (or, in backward, for this node). */
-qkv_rng qkv_tape_rng(const qkv_tape *t, uint64_t node_index);
-uint64_t qkv_tape_next_index(const qkv_tape *t);
+/* The same for a lookup: only these rows (ids within range) will be added to. */
+real *qkv_grad_add_rows(qkv_tape *t, qkv_tensor *x, const int32_t *ids, int64_t n);
+/* Adds all of out's gradient to x's, which has the same shape. Where x has none yet it takes over
+ * out's memory: so a derivative that was computed in place costs no copy. Nothing of out's gradient
+ * is left to use afterwards. */
+void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
 
 /* Marks rows of a sparse parameter as touched (ids within range). */
 void qkv_rows_touch(qkv_rows *rows, const int32_t *ids, int64_t n);
