@@ -38,9 +38,9 @@ static void run_golden(const qkv_optim_spec *spec, const float *after1, const fl
             for (int64_t i = 0; i < shapes[p][0] * shapes[p][1]; i++)
                 params.list[p]->tensor.grad[i] =
                     (real)((i * 7919 + p * 131 + step * 104729) % 1000 - 500) / 512;
-        double norm = 0;
-        assert_ok(qkv_optim_step(&o, 0.01 * (1 + 0.125 * step), 1, &norm));
-        assert_true(norm > 1);
+        qkv_update u = {.lr = 0.01 * (1 + 0.125 * step), .clip = 1};
+        assert_ok(qkv_optim_step(&o, &u));
+        assert_true(u.norm > 1);
         const float *golden = step == 1 ? after1 : step == 10 ? after10 : NULL;
         for (int p = 0; p < N_SHAPES && golden; p++) {
             int64_t n = shapes[p][0] * shapes[p][1];
@@ -117,8 +117,10 @@ static void one_step(subject *s, int step, double clip) {
             double u = qkv_rng_uniform(rng, (uint64_t)(100 * k + i));
             ids[i] = (int32_t)(u * u * u * ROWS);
         }
-        qkv_optim_prepare(&s->optim, table, ids, 12);
-        if (table->spec.sparse) qkv_rows_touch(&table->touched, ids, 12);
+        if (table->spec.sparse) {
+            table->touched.before_read(table->touched.keeper, ids, 12);
+            qkv_rows_touch(&table->touched, ids, 12);
+        }
         for (int i = 0; i < 12; i++)
             for (int64_t j = 0; j < COLS; j++) {
                 int64_t at = ids[i] * COLS + j;
@@ -127,8 +129,8 @@ static void one_step(subject *s, int step, double clip) {
     }
     for (int64_t i = 0; i < OTHER; i++)
         s->dense->tensor.grad[i] = s->dense->tensor.data[i] * (real)0.1;
-    double lr = 0.01 * (1 + step % 7);
-    assert_ok(qkv_optim_step(&s->optim, lr, clip, NULL));
+    qkv_update u = {.lr = 0.01 * (1 + step % 7), .clip = clip, .grad_scale = 0.25};
+    assert_ok(qkv_optim_step(&s->optim, &u));
 }
 
 static void sparse_is_dense(void **state) {
@@ -215,20 +217,21 @@ static void refuses_not_finite(void **state) {
     subject s;
     make_subject(&s, &spec, true);
     one_step(&s, 1, 1);
+    qkv_update u = {.lr = 0.1, .clip = 1};
     real kept[OTHER];
     memcpy(kept, s.dense->tensor.data, sizeof kept);
     for (int64_t i = 0; i < OTHER; i++) s.dense->tensor.grad[i] = 1;
     s.dense->tensor.grad[3 * 50 + 7] = (real)NAN;
-    assert_fails(qkv_optim_step(&s.optim, 0.1, 1, NULL), QKV_NUMERIC, "dense is nan at [3, 7]");
+    assert_fails(qkv_optim_step(&s.optim, &u), QKV_NUMERIC, "dense is nan at [3, 7]");
     assert_same_bits("unchanged", s.dense->tensor.data, kept, OTHER);
     assert_int_equal(s.optim.step, 1);
     s.dense->tensor.grad[3 * 50 + 7] = 1;
     int32_t id = 42;
     qkv_rows_touch(&s.tables[1]->touched, &id, 1);
     s.tables[1]->tensor.grad[42 * COLS + 5] = -(real)INFINITY;
-    assert_fails(qkv_optim_step(&s.optim, 0.1, 0, NULL), QKV_NUMERIC, "table1 is -inf at [42, 5]");
+    assert_fails(qkv_optim_step(&s.optim, &u), QKV_NUMERIC, "table1 is -inf at [42, 5]");
     qkv_params_zero_grads(&s.params);
-    assert_ok(qkv_optim_step(&s.optim, 0.1, 1, NULL));
+    assert_ok(qkv_optim_step(&s.optim, &u));
     free_subject(&s);
 }
 

@@ -27,6 +27,10 @@ typedef struct qkv_rows {
     int32_t *list; /* distinct rows, in order of first touch */
     int64_t n;
     uint8_t *seen; /* one flag per row of the table */
+    /* When not NULL: called by an op before it reads rows `ids` (checked to be in range). An optimiser
+     * that updates rows only when they are needed hangs itself in here. */
+    void (*before_read)(void *keeper, const int32_t *ids, int64_t n);
+    void *keeper;
 } qkv_rows;
 
 struct qkv_tensor {

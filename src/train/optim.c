@@ -88,73 +88,6 @@ qkv_optim_spec qkv_optim_defaults(qkv_optim_kind kind) {
     return spec;
 }
 
-/* ---- making one ---- */
-
-static int64_t chunk_rows(const qkv_param_spec *p) {
-    return p->cols >= CHUNK ? 1 : CHUNK / p->cols;
-}
-
-/* Cuts the parameters; with chunks NULL only counts. */
-static int64_t cut(const qkv_params *params, chunk *chunks) {
-    int64_t n = 0;
-    for (size_t i = 0; i < params->n; i++) {
-        const qkv_param_spec *p = &params->list[i]->spec;
-        const int64_t step = chunk_rows(p);
-        for (int64_t row = 0; row < p->rows; row += step, n++)
-            if (chunks) chunks[n] = (chunk){i, row, p->rows - row < step ? p->rows - row : step};
-    }
-    return n;
-}
-
-static qkv_status allocate(qkv_optim *o) {
-    const qkv_params *params = o->params;
-    const size_t bytes = (size_t)params->length * sizeof(real);
-    int64_t widest = 1;
-    o->n_chunks = cut(params, NULL);
-    QKV_TRY_ALLOC(o->m = qkv_alloc_aligned(bytes));
-    memset(o->m, 0, bytes);
-    if (table[o->spec.kind].has_v) {
-        QKV_TRY_ALLOC(o->v = qkv_alloc_aligned(bytes));
-        memset(o->v, 0, bytes);
-    }
-    QKV_TRY_ALLOC(o->lr_history = qkv_zalloc(HISTORY, sizeof *o->lr_history));
-    QKV_TRY_ALLOC(o->row_step = qkv_zalloc(params->n, sizeof *o->row_step));
-    QKV_TRY_ALLOC(o->chunks = qkv_zalloc((size_t)o->n_chunks, sizeof *o->chunks));
-    QKV_TRY_ALLOC(o->partial = qkv_zalloc((size_t)o->n_chunks, sizeof *o->partial));
-    for (size_t i = 0; i < params->n; i++) {
-        const qkv_param_spec *p = &params->list[i]->spec;
-        if (!p->sparse) continue;
-        if (p->cols > widest) widest = p->cols;
-        QKV_TRY_ALLOC(o->row_step[i] = qkv_zalloc((size_t)p->rows, sizeof **o->row_step));
-    }
-    QKV_TRY_ALLOC(o->zeros = qkv_zalloc((size_t)widest, sizeof *o->zeros));
-    cut(params, o->chunks);
-    return table[o->spec.kind].muon ? qkv_muon_new(params, &o->muon) : QKV_OK;
-}
-
-qkv_status qkv_optim_init(qkv_optim *o, qkv_params *params, const qkv_optim_spec *spec) {
-    *o = (qkv_optim){.spec = *spec, .params = params};
-    if (!params->values || !params->grads)
-        return qkv_fail(QKV_USAGE, "optimiser: the parameters have no values or no gradients yet; "
-                                   "allocate them for training first");
-    qkv_status status = allocate(o);
-    if (status != QKV_OK) qkv_optim_free(o);
-    return status;
-}
-
-void qkv_optim_free(qkv_optim *o) {
-    for (size_t i = 0; o->row_step && i < o->params->n; i++) qkv_free(o->row_step[i]);
-    qkv_free(o->row_step);
-    qkv_free(o->m);
-    qkv_free(o->v);
-    qkv_free(o->lr_history);
-    qkv_free(o->chunks);
-    qkv_free(o->partial);
-    qkv_free(o->zeros);
-    qkv_muon_free(o->muon);
-    *o = (qkv_optim){0};
-}
-
 /* ---- rows that are behind ---- */
 
 static double lr_factor(const qkv_optim *o, size_t param) {
@@ -194,17 +127,21 @@ static void catch_up(const qkv_optim *o, size_t param, int64_t row, int64_t to) 
     *current = to;
 }
 
-void qkv_optim_prepare(qkv_optim *o, const qkv_param *table_param, const int32_t *ids, int64_t n) {
-    size_t param = 0;
-    while (param < o->params->n && o->params->list[param] != table_param) param++;
-    if (param == o->params->n || !o->row_step[param] || o->history_base == o->step) return;
+typedef struct qkv_keeper {
+    qkv_optim *optim;
+    size_t param;
+} keeper;
+
+static void before_read(void *owner, const int32_t *ids, int64_t n) {
+    const keeper *k = owner;
+    qkv_optim *o = k->optim;
+    if (o->history_base == o->step) return;
     /* A row belongs to the part that its number names, so repeated ids are no race. */
     enum { PARTS = 64 };
     QKV_PARALLEL_FOR_UNEVEN
     for (int part = 0; part < PARTS; part++)
         for (int64_t i = 0; i < n; i++)
-            if (ids[i] >= 0 && ids[i] < table_param->spec.rows && ids[i] % PARTS == part)
-                catch_up(o, param, ids[i], o->step);
+            if (ids[i] % PARTS == part) catch_up(o, k->param, ids[i], o->step);
 }
 
 void qkv_optim_settle(qkv_optim *o) {
@@ -224,6 +161,81 @@ void qkv_optim_restored(qkv_optim *o, int64_t step) {
     for (size_t i = 0; i < o->params->n; i++)
         for (int64_t row = 0; o->row_step[i] && row < o->params->list[i]->spec.rows; row++)
             o->row_step[i][row] = step;
+}
+
+/* ---- making one ---- */
+
+static int64_t chunk_rows(const qkv_param_spec *p) {
+    return p->cols >= CHUNK ? 1 : CHUNK / p->cols;
+}
+
+/* Cuts the parameters; with chunks NULL only counts. */
+static int64_t cut(const qkv_params *params, chunk *chunks) {
+    int64_t n = 0;
+    for (size_t i = 0; i < params->n; i++) {
+        const qkv_param_spec *p = &params->list[i]->spec;
+        const int64_t step = chunk_rows(p);
+        for (int64_t row = 0; row < p->rows; row += step, n++)
+            if (chunks) chunks[n] = (chunk){i, row, p->rows - row < step ? p->rows - row : step};
+    }
+    return n;
+}
+
+static qkv_status allocate(qkv_optim *o) {
+    const qkv_params *params = o->params;
+    const size_t bytes = (size_t)params->length * sizeof(real);
+    int64_t widest = 1;
+    o->n_chunks = cut(params, NULL);
+    QKV_TRY_ALLOC(o->m = qkv_alloc_aligned(bytes));
+    memset(o->m, 0, bytes);
+    if (table[o->spec.kind].has_v) {
+        QKV_TRY_ALLOC(o->v = qkv_alloc_aligned(bytes));
+        memset(o->v, 0, bytes);
+    }
+    QKV_TRY_ALLOC(o->lr_history = qkv_zalloc(HISTORY, sizeof *o->lr_history));
+    QKV_TRY_ALLOC(o->row_step = qkv_zalloc(params->n, sizeof *o->row_step));
+    QKV_TRY_ALLOC(o->keepers = qkv_zalloc(params->n, sizeof *o->keepers));
+    QKV_TRY_ALLOC(o->chunks = qkv_zalloc((size_t)o->n_chunks, sizeof *o->chunks));
+    QKV_TRY_ALLOC(o->partial = qkv_zalloc((size_t)o->n_chunks, sizeof *o->partial));
+    for (size_t i = 0; i < params->n; i++) {
+        const qkv_param_spec *p = &params->list[i]->spec;
+        if (!p->sparse) continue;
+        if (p->cols > widest) widest = p->cols;
+        QKV_TRY_ALLOC(o->row_step[i] = qkv_zalloc((size_t)p->rows, sizeof **o->row_step));
+        o->keepers[i] = (keeper){o, i};
+        params->list[i]->touched.before_read = before_read;
+        params->list[i]->touched.keeper = &o->keepers[i];
+    }
+    QKV_TRY_ALLOC(o->zeros = qkv_zalloc((size_t)widest, sizeof *o->zeros));
+    cut(params, o->chunks);
+    return table[o->spec.kind].muon ? qkv_muon_new(params, &o->muon) : QKV_OK;
+}
+
+qkv_status qkv_optim_init(qkv_optim *o, qkv_params *params, const qkv_optim_spec *spec) {
+    *o = (qkv_optim){.spec = *spec, .params = params};
+    if (!params->values || !params->grads)
+        return qkv_fail(QKV_USAGE, "optimiser: the parameters have no values or no gradients yet; "
+                                   "allocate them for training first");
+    qkv_status status = allocate(o);
+    if (status != QKV_OK) qkv_optim_free(o);
+    return status;
+}
+
+void qkv_optim_free(qkv_optim *o) {
+    for (size_t i = 0; o->row_step && i < o->params->n; i++) {
+        qkv_free(o->row_step[i]);
+        o->params->list[i]->touched.before_read = NULL;
+    }
+    qkv_free(o->row_step);
+    qkv_free(o->keepers);
+    qkv_free(o->m);
+    qkv_free(o->v);
+    qkv_free(o->lr_history);
+    qkv_free(o->chunks);
+    qkv_free(o->partial);
+    qkv_free(o->zeros);
+    qkv_muon_free(o->muon);
+    *o = (qkv_optim){0};
 }
 
 /* ---- the norm ---- */
@@ -325,17 +337,17 @@ static qkv_status update_matrices(qkv_optim *o, double lr, double g_scale) {
     return QKV_OK;
 }
 
-qkv_status qkv_optim_step(qkv_optim *o, double lr, double clip, double *norm) {
-    const double length = qkv_optim_grad_norm(o);
-    if (norm) *norm = length;
-    if (!isfinite(length)) return refuse(o);
+qkv_status qkv_optim_step(qkv_optim *o, qkv_update *u) {
+    const double scale = u->grad_scale ? u->grad_scale : 1;
+    u->norm = scale * qkv_optim_grad_norm(o);
+    if (!isfinite(u->norm)) return refuse(o);
     if (o->step - o->history_base == HISTORY) qkv_optim_settle(o);
-    const double g_scale = clip > 0 && length > clip ? clip / length : 1;
-    o->lr_history[o->step - o->history_base] = lr;
+    const double g_scale = u->clip > 0 && u->norm > u->clip ? scale * (u->clip / u->norm) : scale;
+    o->lr_history[o->step - o->history_base] = u->lr;
     o->step++;
     QKV_PARALLEL_FOR_UNEVEN
     for (int64_t c = 0; c < o->n_chunks; c++)
-        if (!is_muon(o, o->chunks[c].param)) update_chunk(o, &o->chunks[c], lr, g_scale);
+        if (!is_muon(o, o->chunks[c].param)) update_chunk(o, &o->chunks[c], u->lr, g_scale);
     for (size_t i = 0; i < o->params->n; i++) o->params->list[i]->touched.n = 0;
-    return o->muon ? update_matrices(o, lr, g_scale) : QKV_OK;
+    return o->muon ? update_matrices(o, u->lr, g_scale) : QKV_OK;
 }

@@ -40,7 +40,9 @@ typedef struct qkv_optim {
     const double *lr_scale;   /* per parameter factor (0: frozen), or NULL: all 1 */
     struct qkv_chunk *chunks; /* the parameters in runs of whole rows: the items of parallel work */
     int64_t n_chunks;
-    double *partial;       /* per chunk: Σ g² */
+    double *partial; /* per chunk: Σ g² */
+    struct qkv_keeper
+        *keepers;          /* what hangs in each table's before_read: points here, so do not move */
     real *zeros;           /* a row of no gradient, for replays */
     struct qkv_muon *muon; /* scratch of Newton-Schulz, or NULL */
 } qkv_optim;
@@ -60,10 +62,17 @@ double qkv_optim_grad_norm(const qkv_optim *o);
 void qkv_optim_prepare(qkv_optim *o, const qkv_param *table, const int32_t *ids, int64_t n);
 void qkv_optim_settle(qkv_optim *o); /* all rows of all tables */
 
-/* One update with rate `lr`; gradients are scaled by clip/norm when norm > clip > 0; then gradients
- * are zeroed. *norm (may be NULL) gets the norm before clipping. Refuses (NUMERIC, naming the
- * parameter and element) when the norm is not finite: nothing is changed then. */
-qkv_status qkv_optim_step(qkv_optim *o, double lr, double clip, double *norm);
+/* One update. */
+typedef struct qkv_update {
+    double lr;
+    double clip;       /* gradients are scaled by clip/norm when norm > clip > 0 */
+    double grad_scale; /* multiplies every gradient first (1 / number of targets); 0 means 1 */
+    double norm;       /* out: the norm of the scaled gradients before clipping */
+} qkv_update;
+
+/* Updates all parameters and zeroes the gradients. Refuses (NUMERIC, naming the parameter and
+ * element) when the norm is not finite: nothing is changed then. */
+qkv_status qkv_optim_step(qkv_optim *o, qkv_update *u);
 
 /* After a checkpoint's m, v and step were put in place: all rows are current. */
 void qkv_optim_restored(qkv_optim *o, int64_t step);
