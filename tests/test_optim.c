@@ -75,7 +75,7 @@ static void matches_pytorch(void **state) {
 
 /* ---- sparse = dense ---- */
 
-enum { ROWS = 300, COLS = 19, OTHER = 1000 };
+enum { ROWS = 300, COLS = 19, OTHER = 24000 /* enough to be shared among threads */ };
 
 typedef struct subject {
     qkv_params params;
@@ -93,7 +93,7 @@ static void make_subject(subject *s, const qkv_optim_spec *spec, bool sparse) {
             &(qkv_param_spec){.rows = ROWS, .cols = COLS, .no_decay = i == 0, .sparse = sparse},
             "table%d", i);
     s->dense =
-        qkv_param_declare(&s->params, &(qkv_param_spec){.rows = 20, .cols = OTHER / 20}, "dense");
+        qkv_param_declare(&s->params, &(qkv_param_spec){.rows = 200, .cols = OTHER / 200}, "dense");
     assert_ok(qkv_params_allocate(&s->params, true));
     fill(s->tables[0]->tensor.data, ROWS * COLS, 1);
     fill(s->tables[1]->tensor.data, ROWS * COLS, 2);
@@ -147,10 +147,11 @@ static void sparse_is_dense(void **state) {
             make_subject(&sparse, &spec, true);
             if (kinds[k] == QKV_OPTIM_MUON)
                 dense.tables[1]->spec.no_decay = sparse.tables[1]->spec.no_decay = true;
-            for (int step = 1; step <= 200; step++) {
+            const int steps = kinds[k] == QKV_OPTIM_MUON ? 20 : 200;
+            for (int step = 1; step <= steps; step++) {
                 one_step(&dense, step, clipped ? 0.5 : 0);
                 one_step(&sparse, step, clipped ? 0.5 : 0);
-                if (step == 120) qkv_optim_settle(&sparse.optim);
+                if (step == steps / 2 + 5) qkv_optim_settle(&sparse.optim);
             }
             assert_memory_not_equal(dense.params.values, sparse.params.values,
                                     (size_t)dense.params.length *
@@ -170,6 +171,7 @@ static void sparse_is_dense(void **state) {
  */
 static void long_history(void **state) {
     (void)state;
+    qkv_threads_set(1);
     qkv_optim_spec spec = qkv_optim_defaults(QKV_OPTIM_SGD);
     subject dense, sparse;
     make_subject(&dense, &spec, false);
@@ -185,6 +187,7 @@ static void long_history(void **state) {
     assert_same_bits("sgd", sparse.params.values, dense.params.values, dense.params.length);
     free_subject(&dense);
     free_subject(&sparse);
+    qkv_threads_set(0);
 }
 
 static void threads_same_bits(void **state) {
@@ -197,7 +200,7 @@ static void threads_same_bits(void **state) {
             subject *s = c == 0 ? &first : &other;
             qkv_threads_set(counts[c]);
             make_subject(s, &spec, true);
-            for (int step = 1; step <= 20; step++) one_step(s, step, 0.5);
+            for (int step = 1; step <= 10; step++) one_step(s, step, 0.5);
             qkv_optim_settle(&s->optim);
             if (c == 0) continue;
             assert_same_bits(qkv_optim_name((qkv_optim_kind)kind), other.params.values,
@@ -221,11 +224,11 @@ static void refuses_not_finite(void **state) {
     real kept[OTHER];
     memcpy(kept, s.dense->tensor.data, sizeof kept);
     for (int64_t i = 0; i < OTHER; i++) s.dense->tensor.grad[i] = 1;
-    s.dense->tensor.grad[3 * 50 + 7] = (real)NAN;
+    s.dense->tensor.grad[3 * 120 + 7] = (real)NAN;
     assert_fails(qkv_optim_step(&s.optim, &u), QKV_NUMERIC, "dense is nan at [3, 7]");
     assert_same_bits("unchanged", s.dense->tensor.data, kept, OTHER);
     assert_int_equal(s.optim.step, 1);
-    s.dense->tensor.grad[3 * 50 + 7] = 1;
+    s.dense->tensor.grad[3 * 120 + 7] = 1;
     int32_t id = 42;
     qkv_rows_touch(&s.tables[1]->touched, &id, 1);
     s.tables[1]->tensor.grad[42 * COLS + 5] = -(real)INFINITY;

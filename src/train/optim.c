@@ -138,7 +138,7 @@ static void before_read(void *owner, const int32_t *ids, int64_t n) {
     if (o->history_base == o->step) return;
     /* A row belongs to the part that its number names, so repeated ids are no race. */
     enum { PARTS = 64 };
-    QKV_PARALLEL_FOR_UNEVEN
+    QKV_PARALLEL_FOR_UNEVEN_IF(n >= 256)
     for (int part = 0; part < PARTS; part++)
         for (int64_t i = 0; i < n; i++)
             if (ids[i] % PARTS == part) catch_up(o, k->param, ids[i], o->step);
@@ -146,7 +146,7 @@ static void before_read(void *owner, const int32_t *ids, int64_t n) {
 
 void qkv_optim_settle(qkv_optim *o) {
     if (o->history_base == o->step) return;
-    QKV_PARALLEL_FOR_UNEVEN
+    QKV_PARALLEL_FOR_UNEVEN_IF(o->params->length >= QKV_PARALLEL_FROM)
     for (int64_t c = 0; c < o->n_chunks; c++) {
         const chunk *k = &o->chunks[c];
         if (!o->row_step[k->param]) continue;
@@ -245,7 +245,7 @@ static bool untouched(const qkv_param *p, int64_t row) {
 }
 
 double qkv_optim_grad_norm(const qkv_optim *o) {
-    QKV_PARALLEL_FOR_UNEVEN
+    QKV_PARALLEL_FOR_UNEVEN_IF(o->params->length >= QKV_PARALLEL_FROM)
     for (int64_t c = 0; c < o->n_chunks; c++) {
         const chunk *k = &o->chunks[c];
         const qkv_param *p = o->params->list[k->param];
@@ -345,7 +345,7 @@ qkv_status qkv_optim_step(qkv_optim *o, qkv_update *u) {
     const double g_scale = u->clip > 0 && u->norm > u->clip ? scale * (u->clip / u->norm) : scale;
     o->lr_history[o->step - o->history_base] = u->lr;
     o->step++;
-    QKV_PARALLEL_FOR_UNEVEN
+    QKV_PARALLEL_FOR_UNEVEN_IF(o->params->length >= QKV_PARALLEL_FROM)
     for (int64_t c = 0; c < o->n_chunks; c++)
         if (!is_muon(o, o->chunks[c].param)) update_chunk(o, &o->chunks[c], u->lr, g_scale);
     for (size_t i = 0; i < o->params->n; i++) o->params->list[i]->touched.n = 0;
