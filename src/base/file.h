@@ -17,11 +17,29 @@ void qkv_file_close(qkv_file *f);
 /* Replaces `path` in one step: temporary file beside it, write, fsync, rename, fsync of the folder. */
 qkv_status qkv_file_write(const char *path, const void *data, size_t n);
 
+/* The same in pieces: open, add …, then commit or abandon. `bytes` is reserved on the disk at once, so that a full
+ * disk shows before the old file is touched; 0 when it is not known. Commit and abandon both release. */
+typedef struct qkv_writer {
+    int fd;
+    bool direct; /* not a regular file (a pipe, /dev/null): written in place */
+    size_t written;
+    qkv_status status; /* sticky, like a buffer's */
+    char *path, *temporary;
+} qkv_writer;
+
+qkv_status qkv_writer_open(qkv_writer *w, const char *path, size_t bytes);
+void qkv_writer_add(qkv_writer *w, const void *data, size_t n);
+qkv_status qkv_writer_commit(qkv_writer *w);
+void qkv_writer_abandon(qkv_writer *w);
+
+/* fsync of a folder: makes the names in it survive a power cut. */
+qkv_status qkv_folder_sync(const char *path);
+
 bool qkv_file_exists(const char *path);
 qkv_status qkv_folder_make(const char *path); /* with parents; fine if it is there */
 qkv_status qkv_path_join(qkv_buf *out, const char *folder, const char *name);
 
-/* 128-bit content hash (our own use: caches, manifests), as 32 hex digits and a NUL. */
+/* 128-bit content hash (our own use: caches, manifests), as 32 hex digits and a NUL. Finds damage, not malice. */
 void qkv_hash_hex(const void *data, size_t n, char hex[33]);
 uint64_t qkv_hash64(const void *data, size_t n, uint64_t seed);
 

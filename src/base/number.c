@@ -56,16 +56,15 @@ bool qkv_number_parse(const char *text, size_t n, double *out) {
     p += negative;
     uint64_t value = 0;
     int significant = 0;
-    const char *start = p;
+    const char *whole = p;
     p = read_digits(p, end, &value, &significant);
-    if (p == start) return false;
-    long power = 0;
+    long n_whole = p - whole, power = 0;
     if (p < end && *p == '.') {
         const char *fraction = ++p;
         p = read_digits(p, end, &value, &significant);
-        if (p == fraction) return false;
         power = -(long)(p - fraction);
     }
+    if (n_whole - power == 0) return false; /* no digit on either side of the point */
     if (p < end && (*p == 'e' || *p == 'E')) {
         bool down = ++p < end && *p == '-';
         if (p < end && (*p == '-' || *p == '+')) p++;

@@ -1,0 +1,306 @@
+/* Files: reading whole ones, replacing them in one step.
+ *
+ * A file is replaced by writing a temporary one beside it, forcing it to the disk, renaming it over
+ * the old one and forcing the folder. Without the first fsync a power cut may leave a name with no
+ * content; without the second the old name may come back. */
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* ---- names ---- */
+
+qkv_status qkv_path_join(qkv_buf *out, const char *folder, const char *name) {
+    size_t n = strlen(folder);
+    qkv_buf_puts(out, folder);
+    if (n && folder[n - 1] != '/') qkv_buf_putc(out, '/');
+    qkv_buf_puts(out, name);
+    return out->status;
+}
+
+bool qkv_file_exists(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0;
+}
+
+/* Length of the folder part of a path, without its last '/'; 0 when there is none. */
+static size_t folder_len(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) : 0;
+}
+
+/* The folder of `path` as a path of its own: "." when the path has none, "/" for the root. */
+static char *folder_of(const char *path) {
+    size_t n = folder_len(path);
+    if (n == 0) return qkv_strndup(path[0] == '/' ? "/" : ".", 1);
+    return qkv_strndup(path, n);
+}
+
+/* A name near the missing one among its neighbours, for "did you mean"; hint is "" when there is
+ * none. */
+static void nearest_sibling(const char *path, char *hint, size_t size) {
+    enum { MAX_LOOK = 2000 };
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char *folder = folder_of(path);
+    hint[0] = 0;
+    DIR *dir = folder ? opendir(folder) : NULL;
+    if (dir) {
+        const struct dirent *entry;
+        for (int i = 0; i < MAX_LOOK && (entry = readdir(dir)); i++) {
+            if (entry->d_name[0] == '.' && base[0] != '.') continue;
+            /* The best so far competes with each newcomer. */
+            const char *pair[2] = {hint, entry->d_name};
+            const char *near = qkv_nearest(base, hint[0] ? pair : pair + 1, hint[0] ? 2 : 1);
+            if (near && near != hint) snprintf(hint, size, "%s", near);
+        }
+        closedir(dir);
+    }
+    qkv_free(folder);
+}
+
+static qkv_status cannot(const char *what, const char *path) {
+    int code = errno;
+    if (code != ENOENT)
+        return qkv_fail(QKV_FAILED, "%s: cannot %s: %s", path, what, strerror(code));
+    char *folder = folder_of(path), hint[256];
+    if (!folder) return QKV_FAILED;
+    bool there = qkv_file_exists(folder);
+    qkv_status status;
+    nearest_sibling(path, hint, sizeof hint);
+    if (!there)
+        status = qkv_fail(QKV_FAILED, "%s: cannot %s: there is no folder %s", path, what, folder);
+    else if (hint[0])
+        status = qkv_fail(QKV_FAILED, "%s: there is no such file; did you mean %s?", path, hint);
+    else
+        status = qkv_fail(QKV_FAILED, "%s: there is no such file", path);
+    qkv_free(folder);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static qkv_status too_large(const char *path, size_t max_bytes) {
+    return qkv_fail(QKV_BAD_FILE, "%s: larger than %zu bytes, the limit for such a file", path,
+                    max_bytes);
+}
+
+/* A pipe, a device, a file of /proc: no size to trust, so it is read to its end. */
+static qkv_status read_to_end(int fd, const char *path, size_t max_bytes, qkv_file *out) {
+    qkv_buf all = {0};
+    for (;;) {
+        enum { PIECE = 1 << 16 };
+        char *place = qkv_buf_extend(&all, PIECE);
+        if (!place) break;
+        ssize_t n = read(fd, place, PIECE);
+        all.len -= PIECE - (n > 0 ? (size_t)n : 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) all.status = cannot("read it", path);
+        if (n <= 0) break;
+        if (all.len > max_bytes) all.status = too_large(path, max_bytes);
+        if (all.status != QKV_OK) break;
+    }
+    if (all.status != QKV_OK) {
+        qkv_status status = all.status;
+        qkv_buf_free(&all);
+        return status;
+    }
+    *out = (qkv_file){.data = all.data, .size = all.len};
+    return QKV_OK;
+}
+
+static qkv_status open_fd(int fd, const char *path, size_t max_bytes, qkv_file *out) {
+    struct stat s;
+    if (fstat(fd, &s) != 0) return cannot("look at it", path);
+    if (S_ISDIR(s.st_mode)) return qkv_fail(QKV_FAILED, "%s: this is a folder, not a file", path);
+    if (!S_ISREG(s.st_mode) || s.st_size == 0) return read_to_end(fd, path, max_bytes, out);
+    if ((uintmax_t)s.st_size > max_bytes) return too_large(path, max_bytes);
+    void *data = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) return read_to_end(fd, path, max_bytes, out);
+    *out = (qkv_file){.data = data, .size = (size_t)s.st_size, .mapped = true};
+    return QKV_OK;
+}
+
+qkv_status qkv_file_open(const char *path, size_t max_bytes, qkv_file *out) {
+    *out = (qkv_file){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return cannot("open it", path);
+    qkv_status status = open_fd(fd, path, max_bytes, out);
+    close(fd);
+    return status;
+}
+
+void qkv_file_close(qkv_file *f) {
+    if (f->mapped)
+        munmap((void *)f->data, f->size);
+    else
+        qkv_free((void *)f->data);
+    *f = (qkv_file){0};
+}
+
+/* ---- folders ---- */
+
+qkv_status qkv_folder_make(const char *path) {
+    char *part;
+    QKV_TRY_ALLOC(part = qkv_strndup(path, strlen(path)));
+    qkv_status status = QKV_OK;
+    for (char *p = part + (part[0] == '/'); status == QKV_OK; p++) {
+        p += strcspn(p, "/");
+        char end = *p;
+        *p = 0;
+        struct stat s;
+        bool failed = *part && mkdir(part, 0777) != 0;
+        if (failed && errno != EEXIST && errno != EISDIR) {
+            status = qkv_fail(QKV_FAILED, "%s: cannot make the folder %s: %s", path, part,
+                              strerror(errno));
+        } else if (failed && (stat(part, &s) != 0 || !S_ISDIR(s.st_mode))) {
+            status = qkv_fail(QKV_FAILED, "%s: cannot make the folder: %s is there and is a file",
+                              path, part);
+        }
+        *p = end;
+        if (!end) break;
+    }
+    qkv_free(part);
+    return status;
+}
+
+qkv_status qkv_folder_sync(const char *path) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return cannot("open the folder", path);
+    /* Some file systems have no fsync for folders and say EINVAL; there is nothing more to do
+     * there. */
+    int failed = fsync(fd) != 0 && errno != EINVAL;
+    int code = errno;
+    close(fd);
+    if (failed)
+        return qkv_fail(QKV_FAILED, "%s: cannot force the folder to disk: %s", path,
+                        strerror(code));
+    return QKV_OK;
+}
+
+/* ---- writing ---- */
+
+static qkv_status write_failed(const qkv_writer *w, size_t need) {
+    int code = errno;
+    struct statvfs s;
+    if ((code == ENOSPC || code == EDQUOT) && fstatvfs(w->fd, &s) == 0)
+        return qkv_fail(QKV_FAILED,
+                        "%s: no space: need %.1f MB more, have %.1f MB; the old file is untouched",
+                        w->path, (double)need / 1e6, (double)s.f_bavail * (double)s.f_frsize / 1e6);
+    return qkv_fail(QKV_FAILED, "%s: cannot write: %s", w->path, strerror(code));
+}
+
+static void release(qkv_writer *w) {
+    if (w->fd >= 0) close(w->fd);
+    if (w->temporary) unlink(w->temporary);
+    qkv_free(w->path);
+    qkv_free(w->temporary);
+    *w = (qkv_writer){.fd = -1};
+}
+
+static qkv_status open_temporary(qkv_writer *w, const char *path, size_t bytes) {
+    /* A link is followed to the file it names, which is then replaced; the link stays. */
+    char real[PATH_MAX];
+    struct stat s;
+    bool there = stat(path, &s) == 0;
+    const char *target = there && realpath(path, real) ? real : path;
+    if (there && S_ISDIR(s.st_mode))
+        return qkv_fail(QKV_FAILED, "%s: this is a folder, not a file", path);
+    QKV_TRY_ALLOC(w->path = qkv_strndup(target, strlen(target)));
+    w->direct = there && !S_ISREG(s.st_mode);
+    if (w->direct) {
+        w->fd = open(target, O_WRONLY | O_CLOEXEC);
+        return w->fd < 0 ? cannot("write it", path) : QKV_OK;
+    }
+    char suffix[32];
+    snprintf(suffix, sizeof suffix, ".tmp-%ld", (long)getpid());
+    qkv_buf name = {0};
+    qkv_buf_puts(&name, target);
+    qkv_buf_puts(&name, suffix);
+    if (name.status != QKV_OK) {
+        qkv_buf_free(&name);
+        return QKV_FAILED;
+    }
+    w->fd =
+        open(name.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, there ? s.st_mode & 0777 : 0666);
+    if (w->fd < 0) {
+        qkv_status status = cannot("write it", path);
+        qkv_buf_free(&name);
+        return status;
+    }
+    w->temporary = name.data;
+    /* Only a full disk matters here: a file system that cannot reserve says EOPNOTSUPP or EINVAL.
+     */
+    int code = bytes ? posix_fallocate(w->fd, 0, (off_t)bytes) : 0;
+    errno = code;
+    return code == ENOSPC || code == EDQUOT || code == EFBIG ? write_failed(w, bytes) : QKV_OK;
+}
+
+qkv_status qkv_writer_open(qkv_writer *w, const char *path, size_t bytes) {
+    *w = (qkv_writer){.fd = -1};
+    w->status = open_temporary(w, path, bytes);
+    if (w->status == QKV_OK) return QKV_OK;
+    release(w);
+    return QKV_FAILED;
+}
+
+void qkv_writer_add(qkv_writer *w, const void *data, size_t n) {
+    const char *p = data;
+    while (n > 0 && w->status == QKV_OK) {
+        ssize_t done = write(w->fd, p, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) {
+            w->status = write_failed(w, n);
+            return;
+        }
+        p += done;
+        n -= (size_t)done;
+        w->written += (size_t)done;
+    }
+}
+
+static qkv_status publish(qkv_writer *w) {
+    if (w->direct || w->status != QKV_OK) return w->status;
+    /* The reservation may have been larger than what was written. */
+    if (ftruncate(w->fd, (off_t)w->written) != 0 || fsync(w->fd) != 0) return write_failed(w, 0);
+    int fd = w->fd;
+    w->fd = -1;
+    if (close(fd) != 0)
+        return qkv_fail(QKV_FAILED, "%s: cannot write: %s", w->path, strerror(errno));
+    if (rename(w->temporary, w->path) != 0)
+        return qkv_fail(QKV_FAILED, "%s: cannot put the new file in place: %s", w->path,
+                        strerror(errno));
+    qkv_free(w->temporary);
+    w->temporary = NULL;
+    char *folder;
+    QKV_TRY_ALLOC(folder = folder_of(w->path));
+    qkv_status status = qkv_folder_sync(folder);
+    qkv_free(folder);
+    return status;
+}
+
+qkv_status qkv_writer_commit(qkv_writer *w) {
+    qkv_status status = publish(w);
+    release(w);
+    return status;
+}
+
+void qkv_writer_abandon(qkv_writer *w) {
+    release(w);
+}
+
+qkv_status qkv_file_write(const char *path, const void *data, size_t n) {
+    qkv_writer w;
+    QKV_TRY(qkv_writer_open(&w, path, n));
+    qkv_writer_add(&w, data, n);
+    return qkv_writer_commit(&w);
+}
