@@ -1,0 +1,41 @@
+/* Examples as ids: what is left of a corpus once it was tokenised.
+ *
+ * All sequences lie one after another in one array. An example has one side (a text) or two (source
+ * and target); side k of example i is sequence i·sides + k. A stream (language models over joined
+ * text) is one example whose windows are cut per epoch by the batcher. */
+#ifndef QKV_DATA_ENCODED_H
+#define QKV_DATA_ENCODED_H
+
+#include "base/error.h"
+
+typedef struct qkv_encoded {
+    int64_t n; /* examples */
+    int sides; /* 1 or 2 */
+    int32_t *ids;
+    int64_t *start; /* n·sides + 1 */
+    int32_t *label; /* n, or NULL */
+    size_t ids_cap, seq_cap;
+    int64_t n_seq; /* sequences added so far: n·sides when whole */
+} qkv_encoded;
+
+/* Makes it ready for sequences; `labelled` keeps a label per example. */
+void qkv_encoded_init(qkv_encoded *e, int sides);
+void qkv_encoded_free(qkv_encoded *e);
+
+/* Appends the next sequence; after each `sides` of them the example is whole. */
+qkv_status qkv_encoded_add(qkv_encoded *e, const int32_t *ids, int64_t n);
+/* Gives the last whole example its label; use for all examples or for none. */
+qkv_status qkv_encoded_label(qkv_encoded *e, int32_t label);
+
+static inline const int32_t *qkv_encoded_ids(const qkv_encoded *e, int64_t example, int side,
+                                             int64_t *n) {
+    const int64_t s = example * e->sides + side;
+    *n = e->start[s + 1] - e->start[s];
+    return e->ids + e->start[s];
+}
+
+static inline int64_t qkv_encoded_tokens(const qkv_encoded *e) {
+    return e->n_seq ? e->start[e->n_seq] : 0;
+}
+
+#endif
