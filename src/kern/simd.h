@@ -68,6 +68,68 @@ static inline vreal v_sqrt(vreal a) {
 }
 #endif
 
+/* ---- shuffles ---- */
+
+#define V_PRAGMA(x) _Pragma(#x)
+#ifdef __clang__
+#define V_UNROLL(n) V_PRAGMA(unroll n)
+#else
+#define V_UNROLL(n) V_PRAGMA(GCC unroll n)
+#endif
+
+/* Element i, j, k, l of each group of four lanes; 0–3 are x's, 4–7 are y's. */
+#define V_AT(i, first) ((i) < 4 ? (first) + (i) : VW + (first) + (i) - 4)
+#define V_FOUR(i, j, k, l, first) V_AT(i, first), V_AT(j, first), V_AT(k, first), V_AT(l, first)
+#if VW == 16
+#define V_MIX(x, y, i, j, k, l)                                                                    \
+    __builtin_shufflevector(x, y, V_FOUR(i, j, k, l, 0), V_FOUR(i, j, k, l, 4),                    \
+                            V_FOUR(i, j, k, l, 8), V_FOUR(i, j, k, l, 12))
+/* Groups i, j of x followed by groups k, l of y. */
+#define V_GROUPS(x, y, i, j, k, l)                                                                 \
+    __builtin_shufflevector(x, y, 4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3, 4 * j, 4 * j + 1,        \
+                            4 * j + 2, 4 * j + 3, 16 + 4 * k, 17 + 4 * k, 18 + 4 * k, 19 + 4 * k,  \
+                            16 + 4 * l, 17 + 4 * l, 18 + 4 * l, 19 + 4 * l)
+#elif VW == 8
+#define V_MIX(x, y, i, j, k, l)                                                                    \
+    __builtin_shufflevector(x, y, V_FOUR(i, j, k, l, 0), V_FOUR(i, j, k, l, 4))
+#else
+#define V_MIX(x, y, i, j, k, l) __builtin_shufflevector(x, y, V_FOUR(i, j, k, l, 0))
+#endif
+
+/* Transposes a VW×VW block: 4×4 inside each group of four lanes, then the groups. */
+static inline void v_transpose(vreal x[VW]) {
+    V_UNROLL(4)
+    for (int i = 0; i < VW; i += 4) {
+        const vreal a = V_MIX(x[i], x[i + 1], 0, 4, 1, 5), b = V_MIX(x[i], x[i + 1], 2, 6, 3, 7);
+        const vreal c = V_MIX(x[i + 2], x[i + 3], 0, 4, 1, 5);
+        const vreal d = V_MIX(x[i + 2], x[i + 3], 2, 6, 3, 7);
+        x[i] = V_MIX(a, c, 0, 1, 4, 5);
+        x[i + 1] = V_MIX(a, c, 2, 3, 6, 7);
+        x[i + 2] = V_MIX(b, d, 0, 1, 4, 5);
+        x[i + 3] = V_MIX(b, d, 2, 3, 6, 7);
+    }
+#if VW == 8
+    V_UNROLL(4)
+    for (int i = 0; i < 4; i++) {
+        const vreal a = x[i], b = x[i + 4];
+        x[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+        x[i + 4] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+#elif VW == 16
+    V_UNROLL(4)
+    for (int i = 0; i < 4; i++) {
+        const vreal a = V_GROUPS(x[i], x[i + 4], 0, 2, 0, 2);
+        const vreal b = V_GROUPS(x[i], x[i + 4], 1, 3, 1, 3);
+        const vreal c = V_GROUPS(x[i + 8], x[i + 12], 0, 2, 0, 2);
+        const vreal d = V_GROUPS(x[i + 8], x[i + 12], 1, 3, 1, 3);
+        x[i] = V_GROUPS(a, c, 0, 2, 0, 2);
+        x[i + 4] = V_GROUPS(b, d, 0, 2, 0, 2);
+        x[i + 8] = V_GROUPS(a, c, 1, 3, 1, 3);
+        x[i + 12] = V_GROUPS(b, d, 1, 3, 1, 3);
+    }
+#endif
+}
+
 /* Sums over lanes in one fixed order: halves, quarters, … */
 static inline real v_sum(vreal x) {
     real t[VW];

@@ -1,0 +1,86 @@
+/* The parts of the matrix product: sizes, packing and the tile.
+ *
+ * C is computed in tiles of MR rows × NR columns whose sums stay in registers. K is cut into blocks
+ * of at most KC; the cuts depend on K alone, and an element is always (…((C₀ + s₁) + s₂) + …),  s_b
+ * = the fused multiply-adds of block b, k ascending, the first started from the bias so its bits
+ * depend on nothing else: not on M, N, its place, the edges of tiles, the threads. */
+#ifndef QKV_KERN_ISA_GEMM_H
+#define QKV_KERN_ISA_GEMM_H
+
+#include "kern/simd.h"
+
+/* Registers decide: MR·2 sums, 2 vectors of B and one value of A must fit in 16 (AVX2, SSE) or 32
+ * (AVX-512). */
+#if VW == 16
+#define MR 14
+#elif VW == 8
+#define MR 6
+#else
+#define MR 4
+#endif
+#define NR (2 * VW)
+#ifndef KC
+#define KC 256 /* NR·KC reals of B stay in the L1 cache while the rows of A pass by */
+#endif
+#ifndef MTILES
+#define MTILES 12
+#endif
+#define MC (MTILES * MR) /* MC·KC reals of A stay in the L2 cache while the columns of B pass by  \
+                          */
+#define NC 1024          /* KC·NC reals of packed B belong to a thread */
+
+/* Does this set multiply pairs of bf16? (`wide` emulates it.) The others round to bf16 and multiply
+ * in fp32. */
+#if defined(__AVX512BF16__) || defined(QKV_WIDE_EMULATED)
+#define GEMM_PAIRS 1
+#else
+#define GEMM_PAIRS 0
+#endif
+
+#if GEMM_PAIRS
+typedef int32_t vbits __attribute__((vector_size(VW * sizeof(int32_t))));
+/* s + a₁·b₁ + a₀·b₀ in each lane, the lanes of a and b being pairs of bf16 (0: the low half). */
+static inline vreal v_dot_pairs(vreal a, vreal b, vreal s) {
+#ifdef __AVX512BF16__
+    return (vreal)_mm512_dpbf16_ps((__m512)s, (__m512bh)a, (__m512bh)b);
+#else
+    const vbits high = (vbits){0} + (int32_t)0xffff0000;
+    s = v_fma((vreal)((vbits)a & high), (vreal)((vbits)b & high), s);
+    return v_fma((vreal)((vbits)a << 16), (vreal)((vbits)b << 16), s);
+#endif
+}
+#endif
+
+/* A packed operand is made of panels: `width` columns of op(B) (or rows of op(A)), k after k. In
+ * fp32 a word is one real; with pairs a word is two bf16 of adjacent k. */
+static inline int64_t gemm_words(int64_t k, qkv_precision precision) {
+    return GEMM_PAIRS && precision == QKV_BF16 ? (k + 1) / 2 : k;
+}
+
+/* Packs a k×count matrix into panels of `width` (a multiple of VW, or MR), the last one filled with
+ * zeros. Element (p, j) is at x[p·ld + j], or at x[j·ld + p] if k_contiguous. May write up to VW
+ * reals past the last panel if width is not a multiple of VW. */
+void KERN_NAME(gemm_panels)(const real *x, int64_t ld, bool k_contiguous, int64_t k, int64_t count,
+                            int width, qkv_precision precision, real *out);
+
+/* One tile: c[i][j] = [c[i][j] +] (init[j] + Σ_p a(i, p)·b[p][j]) for mr rows and NR columns. */
+typedef struct gemm_tile {
+    int64_t words;    /* length of the sum, in words */
+    const real *a;    /* in place: a(i, p) = a[i·lda + p]; packed: a[p·MR + i] */
+    int64_t lda;      /* in place */
+    const real *b;    /* a panel */
+    const real *init; /* NR reals */
+    real *c;
+    int64_t ldc;
+    bool add; /* to what c holds */
+} gemm_tile;
+typedef void (*gemm_tile_fn)(const gemm_tile *t);
+
+/* Can the tile read rows of A where they are? 14 row pointers are too many, and bf16 has to be
+ * rounded first. */
+static inline bool gemm_in_place(const qkv_gemm *g) {
+    return MR <= 8 && !g->a_trans && g->precision == QKV_F32;
+}
+gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, bool in_place, bool pairs);
+
+#endif

@@ -1,0 +1,132 @@
+/* The tile: MR×NR sums in registers, a rank-1 update for each k.
+ *
+ * At each k: 2 loads of B, MR broadcasts of A, 2·MR fused multiply-adds. With MR = 6 on AVX2 those
+ * are 8 loads to 12 multiply-adds, and the two FMA units are the limit. One function for each
+ * height, so that a short tile costs what it does. */
+#include "kern/isa/gemm.h"
+
+#define INLINE inline __attribute__((always_inline))
+
+/* s += a·b. On AVX2 all 16 registers are taken, and compilers left to themselves let sums change
+ * places until some fall out; so there the instruction is named whole. With 32 registers (AVX-512)
+ * it is enough to keep the order. */
+static INLINE void add_product(vreal *s, vreal a, vreal b, const bool pairs) {
+#if GEMM_PAIRS
+    *s = pairs ? v_dot_pairs(a, b, *s) : v_fma(a, b, *s);
+#ifdef __AVX512F__
+    __asm__ volatile("" : "+v"(*s));
+#endif
+#elif defined(__AVX2__)
+    (void)pairs;
+    __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
+#else
+    (void)pairs;
+    *s = v_fma(a, b, *s);
+#endif
+}
+
+/* s += column q of A · row q of B, counted from where the pointers stand: one for each row of A in
+ * place, one for all packed. */
+static INLINE void rank_one(vreal s[MR][2], const real *const a[MR], const real *b, const int q,
+                            const int mr, const bool in_place, const bool pairs) {
+    const vreal b0 = v_load(b + q * NR), b1 = v_load(b + q * NR + VW);
+    V_UNROLL(16)
+    for (int i = 0; i < mr; i++) {
+        const vreal x = v_set(in_place ? a[i][q] : a[0][q * MR + i]);
+        add_product(&s[i][0], x, b0, pairs);
+        add_product(&s[i][1], x, b1, pairs);
+    }
+}
+
+static INLINE void tile(const gemm_tile *t, const int mr, const bool in_place, const bool pairs) {
+    vreal s[MR][2];
+    const int pointers = in_place ? mr : 1, step = in_place ? 1 : MR;
+    const real *b = t->b, *a[MR];
+    V_UNROLL(16)
+    for (int i = 0; i < pointers; i++) {
+        a[i] = t->a + i * t->lda;
+        __asm__("" : "+r"(a[i])); /* else each is computed from the first again and again */
+    }
+    real *const c = t->c;
+    const int64_t ldc = t->ldc;
+    V_UNROLL(16)
+    for (int i = 0; i < mr; i++) {
+        __builtin_prefetch(c + i * ldc, 1);
+        s[i][0] = v_load(t->init);
+        s[i][1] = v_load(t->init + VW);
+    }
+    int64_t left = t->words;
+    for (; left >= 4; left -= 4, b += 4 * NR) {
+        V_UNROLL(4)
+        for (int q = 0; q < 4; q++) rank_one(s, a, b, q, mr, in_place, pairs);
+        V_UNROLL(16)
+        for (int i = 0; i < pointers; i++) a[i] += 4 * step;
+    }
+    for (; left > 0; left--, b += NR) {
+        rank_one(s, a, b, 0, mr, in_place, pairs);
+        V_UNROLL(16)
+        for (int i = 0; i < pointers; i++) a[i] += step;
+    }
+    V_UNROLL(16)
+    for (int i = 0; i < mr; i++) {
+        real *const row = c + i * ldc;
+        if (t->add) {
+            s[i][0] += v_load(row);
+            s[i][1] += v_load(row + VW);
+        }
+        v_store(row, s[i][0]);
+        v_store(row + VW, s[i][1]);
+    }
+}
+
+/* Heights that exist, each for A in place, packed, and packed pairs of bf16. */
+#if VW == 16
+#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#elif VW == 8
+#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#else
+#define HEIGHTS(X) X(1) X(2) X(3) X(4)
+#endif
+
+#define DEFINE(mr)                                                                                 \
+    static void tile_packed_##mr(const gemm_tile *t) {                                             \
+        tile(t, mr, false, false);                                                                 \
+    }
+HEIGHTS(DEFINE)
+#undef DEFINE
+#if MR <= 8
+#define DEFINE(mr)                                                                                 \
+    static void tile_in_place_##mr(const gemm_tile *t) {                                           \
+        tile(t, mr, true, false);                                                                  \
+    }
+HEIGHTS(DEFINE)
+#undef DEFINE
+#endif
+#if GEMM_PAIRS
+#define DEFINE(mr)                                                                                 \
+    static void tile_pairs_##mr(const gemm_tile *t) {                                              \
+        tile(t, mr, false, true);                                                                  \
+    }
+HEIGHTS(DEFINE)
+#undef DEFINE
+#endif
+
+static const struct {
+    int mr;
+    gemm_tile_fn packed, in_place, pairs;
+} tiles[] = {
+#if GEMM_PAIRS
+#define ROW(mr) {mr, tile_packed_##mr, NULL, tile_pairs_##mr},
+#else
+#define ROW(mr) {mr, tile_packed_##mr, tile_in_place_##mr, NULL},
+#endif
+    HEIGHTS(ROW)
+#undef ROW
+};
+
+/* The lowest tile with at least mr rows. */
+gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, bool in_place, bool pairs) {
+    size_t i = 0;
+    while (tiles[i].mr < mr) i++;
+    return in_place ? tiles[i].in_place : pairs ? tiles[i].pairs : tiles[i].packed;
+}
