@@ -9,7 +9,7 @@
 #define QKV_TEXT_TRAIN_H
 
 #include "base/arena.h"
-#include "text/tokenizer.h"
+#include "text/pipeline.h"
 
 /* ---- distinct strings with counts (train_words.c) ---- */
 
@@ -89,10 +89,6 @@ typedef struct qkv_symbols {
     size_t n_words;
 } qkv_symbols;
 
-typedef struct qkv_merge {
-    int32_t left, right;
-} qkv_merge;
-
 /* What a trainer makes. Token i is tokens.at[i]; the first ids are the special tokens, then
  * characters. */
 typedef struct qkv_trained {
@@ -126,5 +122,17 @@ typedef struct qkv_merge_rule {
     void *user;
 } qkv_merge_rule;
 qkv_status qkv_train_merges(qkv_symbols *symbols, const qkv_merge_rule *rule, qkv_trained *out);
+
+/* Learns pieces and their log-probabilities; symbols index `alphabet`, whose characters all stay.
+ * What is in out->tokens already (special tokens) keeps its ids and gets the score 0. */
+typedef struct qkv_unigram_rule {
+    size_t size;      /* of out->tokens in the end */
+    size_t max_chars; /* of a piece; 0: 16 */
+    bool by_script;   /* no piece mixes letters of two scripts, or letters and other characters */
+    void (*progress)(void *user, const char *stage, double share);
+    void *user;
+} qkv_unigram_rule;
+qkv_status qkv_train_unigram(const qkv_words *alphabet, const qkv_symbols *symbols,
+                             const qkv_unigram_rule *rule, qkv_trained *out);
 
 #endif

@@ -293,7 +293,8 @@ static qkv_status join(merger *m, uint32_t index, qkv_buf *text) {
     if (status == QKV_OK)
         status = qkv_words_add(&m->out->tokens, text->data, text->len, 0, true, &ab);
     if (status == QKV_OK) status = grow_room(m);
-    if (status == QKV_OK && !p.ranked && !QKV_PUSH(m->out->merges, ((qkv_merge){p.left, p.right})))
+    if (status == QKV_OK && !p.ranked &&
+        !QKV_PUSH(m->out->merges, ((qkv_merge){p.left, p.right, (int32_t)ab})))
         status = QKV_FAILED;
     int64_t joined = 0;
     for (size_t i = 0; i < p.words.n && status == QKV_OK; i++)
