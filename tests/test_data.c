@@ -1,8 +1,12 @@
-/* Data: batches are a keyed, exact cover of the examples within the token budget. */
+/* Data: the forms in which rows are read, with their errors; batches are a keyed, exact cover of
+ * the examples within the token budget. */
 #include "harness.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "data/batcher.h"
+#include "data/corpus.h"
+
+#include <unistd.h>
 
 /* n examples of 1 … 40 ids (two sides when asked); example i is full of i's. */
 static void make_encoded(qkv_encoded *e, int64_t n, int sides) {
@@ -145,12 +149,166 @@ static void refusals(void **state) {
     qkv_encoded_free(&e);
 }
 
+/* ---- reading ---- */
+
+static char paths[2][64];
+
+/* Writes `content` to file `i` of this test; its name ends in `ending`. */
+static const char *put(int i, const char *ending, const char *content) {
+    snprintf(paths[i], sizeof paths[i], "test_data-%d-%d%s", (int)getpid(), i, ending);
+    FILE *f = fopen(paths[i], "wb");
+    assert_non_null(f);
+    fputs(content, f);
+    fclose(f);
+    return paths[i];
+}
+
+static qkv_status read_as(qkv_corpus_shape shape, const char *ending, const char *content,
+                          qkv_corpus *c) {
+    const char *path = put(0, ending, content);
+    qkv_status status =
+        qkv_corpus_read(c, &(qkv_corpus_spec){.shape = shape, .paths = &path, .n_paths = 1});
+    unlink(path);
+    return status;
+}
+
+static void assert_text(qkv_text t, const char *wanted) {
+    assert_int_equal(t.len, strlen(wanted));
+    assert_memory_equal(t.data, wanted, t.len);
+}
+
+/* Every labelled form says the same two rows: (pos, a "good", film) and (neg, bad). */
+static void labelled_forms(void **state) {
+    (void)state;
+    static const struct {
+        const char *ending, *format, *content;
+    } forms[] = {
+        {".tsv", "tsv", "pos\ta \"good\", film\r\n\nneg\tbad"},
+        {"", "tsv", "\xEF\xBB\xBFpos\ta \"good\", film\nneg\t \nneg\tbad\n"},
+        {"", "fasttext", "__label__pos a \"good\", film\n__label__neg  bad\n\n"},
+        {".csv", "csv", "pos,\"a \"\"good\"\", film\"\nneg,bad\n\n"},
+        {".csv", "csv", "id,Text,label\n1,\"a \"\"good\"\", film\",pos\n2,bad,neg\n,,pos\n"},
+        {".jsonl", "jsonl",
+         "{\"label\":\"pos\",\"text\":\"a \\\"good\\\", "
+         "film\"}\n\n{\"text\":\"bad\",\"label\":\"neg\"}\n"},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        qkv_corpus c;
+        assert_ok(read_as(QKV_CORPUS_LABELLED, forms[i].ending, forms[i].content, &c));
+        assert_string_equal(c.format, forms[i].format);
+        assert_int_equal(c.n, 2);
+        assert_int_equal(c.n_empty, 1);
+        assert_int_equal(c.labels.n, 2);
+        assert_string_equal(c.labels.names[0], "neg"); /* by bytes, not by appearance */
+        assert_text(c.rows[0].text, "a \"good\", film");
+        assert_int_equal(c.rows[0].label, 1);
+        assert_text(c.rows[1].text, "bad");
+        assert_int_equal(c.rows[1].label, 0);
+        assert_int_equal(qkv_labels_find(&c.labels, "pos", 3), 1);
+        assert_int_equal(qkv_labels_find(&c.labels, "po", 2), -1);
+        qkv_corpus_free(&c);
+    }
+}
+
+static void labelled_errors(void **state) {
+    (void)state;
+    static const struct {
+        const char *ending, *content, *words;
+    } bad[] = {
+        {".tsv", "pos\tok\nneg bad\n", "line 2: no TAB"},
+        {".tsv", "pos\tok\n\tbad\n", "line 2: the label is empty"},
+        {".tsv", "pos\tok\nneg\tna\xEFve\n", "line 2: byte 0xEF is not UTF-8"},
+        {".tsv", "", "empty"},
+        {".tsv", "\n\n", "no row has text"},
+        {"", "just words\n", "not recognised"},
+        {"", "__label__a x\nb y\n", "line 2: does not begin"},
+        {"", "__label__a __label__b x\n", "line 1: two labels"},
+        {".csv", "a,\"b\nc\n", "does not end"},
+        {".csv", "a,\"b\"c\n", "after a closing quote"},
+        {".csv", "a,b\nc\n", "line 2: 1 columns"},
+        {".jsonl", "{\"label\":1,\"text\":\"x\"}\n{\"label\":2}\n", "line 2: lacks"},
+        {".jsonl", "{\"label\":1,\"text\":\"x\"}\n[]\n", "line 2: not an object"},
+        {".jsonl", "{\"label\":1,\n", "line 1"},
+    };
+    const uint64_t live = qkv_mem_count().live;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        qkv_corpus c;
+        assert_fails(read_as(QKV_CORPUS_LABELLED, bad[i].ending, bad[i].content, &c), QKV_BAD_FILE,
+                     bad[i].words);
+        assert_int_equal(qkv_mem_count().live, live);
+    }
+    qkv_corpus train, valid;
+    assert_ok(read_as(QKV_CORPUS_LABELLED, ".tsv", "a\tx\nb\ty\n", &train));
+    const char *path = put(0, ".tsv", "b\tx\nc\ty\n");
+    assert_fails(qkv_corpus_read(&valid, &(qkv_corpus_spec){.shape = QKV_CORPUS_LABELLED,
+                                                            .paths = &path,
+                                                            .n_paths = 1,
+                                                            .labels = &train.labels}),
+                 QKV_BAD_FILE, "line 2: the label \"c\"");
+    unlink(path);
+    qkv_corpus_free(&train);
+}
+
+static void parallel_forms(void **state) {
+    (void)state;
+    qkv_corpus c;
+    assert_ok(read_as(QKV_CORPUS_PARALLEL, ".tsv", "ein Hund\ta dog\tCC-BY\nx\t\n", &c));
+    assert_int_equal(c.n, 1);
+    assert_int_equal(c.n_empty, 1);
+    assert_text(c.rows[0].second, "a dog");
+    qkv_corpus_free(&c);
+    assert_ok(read_as(QKV_CORPUS_PARALLEL, ".jsonl",
+                      "{\"translation\":{\"de\":\"ein Hund\",\"en\":\"a dog\"}}\n", &c));
+    assert_text(c.rows[0].text, "ein Hund");
+    assert_text(c.rows[0].second, "a dog");
+    qkv_corpus_free(&c);
+    const char *two[2] = {put(0, ".de", "ein\nzwei\n"), put(1, ".en", "one\ntwo\nthree\n")};
+    const qkv_corpus_spec spec = {.shape = QKV_CORPUS_PARALLEL, .paths = two, .n_paths = 2};
+    assert_fails(qkv_corpus_read(&c, &spec), QKV_BAD_FILE, "has 3");
+    put(1, ".en", "one\ntwo\n");
+    assert_ok(qkv_corpus_read(&c, &spec));
+    assert_int_equal(c.n, 2);
+    assert_text(c.rows[1].text, "zwei");
+    assert_text(c.rows[1].second, "two");
+    qkv_corpus_free(&c);
+    unlink(two[0]);
+    unlink(two[1]);
+    assert_fails(qkv_corpus_read(&c, &spec), QKV_FAILED, two[0]);
+}
+
+/* Pieces of a stream are the file again, whatever lines it has. */
+static void stream_is_whole(void **state) {
+    (void)state;
+    char *text = test_malloc(400001), *to = text;
+    for (int i = 0; to - text < 399900; i++)
+        to += sprintf(to, "%s",
+                      i % 7 == 3   ? "\n\n"
+                      : i % 5 == 1 ? "  indented\n"
+                                   : "a line of text\n");
+    *to = 0;
+    qkv_corpus c;
+    assert_ok(read_as(QKV_CORPUS_STREAM, ".txt", text, &c));
+    assert_true(c.n > 3);
+    size_t at = 0;
+    for (size_t i = 0; i < c.n; i++) {
+        assert_memory_equal(c.rows[i].text.data, text + at, c.rows[i].text.len);
+        at += c.rows[i].text.len;
+    }
+    assert_int_equal(at, to - text);
+    qkv_corpus_free(&c);
+    assert_ok(read_as(QKV_CORPUS_LINES, ".txt", "one, two\n\nthree", &c));
+    assert_int_equal(c.n, 2);
+    assert_int_equal(c.rows[1].line, 3);
+    qkv_corpus_free(&c);
+    test_free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_cover),
-        cmocka_unit_test(grouping_is_by_length),
-        cmocka_unit_test(windows_of_a_stream),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(batches_cover),       cmocka_unit_test(grouping_is_by_length),
+        cmocka_unit_test(windows_of_a_stream), cmocka_unit_test(refusals),
+        cmocka_unit_test(labelled_forms),      cmocka_unit_test(labelled_errors),
+        cmocka_unit_test(parallel_forms),      cmocka_unit_test(stream_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,73 @@
+/* A corpus: the rows of text files, in the forms people have them.
+ *
+ * The form is recognised from the file (or insisted on by name); every row keeps its line number
+ * for messages. Texts point into the mapped file, or into an arena where quoting had to be undone.
+ * Bytes that are not UTF-8 are refused with file and line. */
+#ifndef QKV_DATA_CORPUS_H
+#define QKV_DATA_CORPUS_H
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "data/labels.h"
+#include "text/tokenizer.h"
+
+typedef enum qkv_corpus_shape {
+    QKV_CORPUS_LABELLED, /* label and text (and, for pairs, a second text) */
+    QKV_CORPUS_PARALLEL, /* source and target */
+    QKV_CORPUS_LINES,    /* a text a line */
+    QKV_CORPUS_STREAM    /* running text, line ends included, in pieces of some kilobytes */
+} qkv_corpus_shape;
+
+typedef struct qkv_row {
+    qkv_text text, second; /* second.data NULL: there is none */
+    int32_t label;         /* −1: none */
+    int64_t line;
+} qkv_row;
+
+typedef struct qkv_corpus {
+    qkv_corpus_shape shape;
+    qkv_row *rows;
+    size_t n, cap;
+    qkv_labels labels;  /* LABELLED */
+    int64_t n_empty;    /* rows without text, left out */
+    const char *format; /* the form that was recognised */
+    qkv_file files[8];
+    size_t n_files;
+    qkv_arena strings;
+} qkv_corpus;
+
+typedef struct qkv_corpus_spec {
+    qkv_corpus_shape shape;
+    const char *const *paths;
+    size_t n_paths;
+    const char *format;       /* NULL: recognise */
+    const qkv_labels *labels; /* when not NULL: a label that is not among these is refused */
+} qkv_corpus_spec;
+
+qkv_status qkv_corpus_read(qkv_corpus *c, const qkv_corpus_spec *spec);
+void qkv_corpus_free(qkv_corpus *c);
+
+extern const char *const qkv_corpus_formats[]; /* names for `format`, NULL at the end */
+
+/* ---- for the readers ---- */
+
+typedef struct qkv_reader {
+    qkv_corpus *corpus;
+    const qkv_corpus_spec *spec;
+    const char *path;
+    const char *at, *end; /* what is left of the file */
+    int64_t line;         /* of `at`, from 1 */
+} qkv_reader;
+
+/* The next line without its end; false when there is none left. */
+bool qkv_reader_line(qkv_reader *r, qkv_text *line);
+/* Adds a row; empty texts are counted instead. `label` is ignored unless LABELLED. */
+qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text second,
+                          int64_t line);
+/* What a column of this name holds: 'l' label, 't' text, 's' second text, 0 something else. */
+char qkv_column_role(qkv_corpus_shape shape, const char *name, size_t len);
+
+qkv_status qkv_read_csv(qkv_reader *r);
+qkv_status qkv_read_jsonl(qkv_reader *r);
+
+#endif
