@@ -54,6 +54,67 @@ QKV_API int qkv_threads(void);
  * after a failure. */
 QKV_API void qkv_text_free(char *text);
 
+/* ---- tokenizers: text to ids and back ---- */
+
+typedef struct qkv_tokenizer qkv_tokenizer;
+
+/* A tokenizer.json, a SentencePiece .model, vocab.txt, a folder with any of these (or vocab.json +
+ * merges.txt), a tiktoken rank file, a GGUF file: recognised from the content. Wrong files are named as what
+ * they are. */
+QKV_API qkv_status qkv_tokenizer_open(const char *path, qkv_tokenizer **out);
+QKV_API void qkv_tokenizer_free(qkv_tokenizer *tok);
+/* Writes a tokenizer.json that Hugging Face `tokenizers` loads and runs with the same ids. */
+QKV_API qkv_status qkv_tokenizer_save(const qkv_tokenizer *tok, const char *path);
+QKV_API size_t qkv_tokenizer_size(const qkv_tokenizer *tok); /* ids are 0 … size − 1 */
+
+typedef enum qkv_tok_kind {
+    QKV_TOK_BPE,
+    QKV_TOK_UNIGRAM,
+    QKV_TOK_WORDPIECE,
+    QKV_TOK_CHAR, /* one token a character, blanks and line ends included; `split` is not asked */
+    QKV_TOK_WORD,
+    QKV_TOK_KINDS
+} qkv_tok_kind;
+
+/* How a text is cut into words, which no piece crosses. */
+typedef enum qkv_tok_split {
+    QKV_SPLIT_BYTE_LEVEL,  /* GPT-2's words of bytes: nothing is unknown, decoding is exact */
+    QKV_SPLIT_METASPACE,   /* at blanks, which become ▁ before the word; suits all scripts */
+    QKV_SPLIT_END_OF_WORD, /* at white space; a word's last piece ends in </w> (BPE) */
+    QKV_SPLIT_BERT,        /* at white space and punctuation; pieces inside a word begin with ## */
+    QKV_SPLITS
+} qkv_tok_split;
+
+/* What to train. Zeros are sensible defaults but for vocab_size. */
+typedef struct qkv_tok_train {
+    qkv_tok_kind kind;
+    size_t vocab_size;           /* larger than the text supports: *capped is set, no error */
+    qkv_tok_split split;
+    const char *const *specials; /* e.g. "<pad>", "<unk>", "<s>", "</s>"; get the first ids */
+    size_t n_specials;           /* an unknown token is added where the kind needs one and none is here */
+    bool lowercase;
+    bool by_count;       /* WordPiece: join the most frequent pair, as BPE does, not the likeliest */
+    size_t min_count;    /* a pair or word seen less often is not joined or kept; 0: 2 (words: 1) */
+    double coverage;     /* share of all characters that get a token; 0: 0.9995 (Unigram), else 1 */
+    size_t max_alphabet; /* most characters that get a token; 0: as many as fit */
+    size_t max_piece;    /* characters in a piece; 0: 16 (Unigram), else no limit */
+    size_t sample_lines; /* train on so many lines, drawn by `seed`; 0: on all */
+    uint64_t seed;
+    void (*progress)(void *user, const char *stage, double share); /* may be NULL */
+    void *user;
+    bool *capped; /* out, may be NULL */
+} qkv_tok_train;
+
+/* Gives the next line of the text (valid until the next call), or false at the end. Line ends are the
+ * source's to keep (they are characters like others) or to leave out. Called from one thread. */
+typedef bool (*qkv_text_source)(void *user, const char **text, size_t *len);
+/* Trains on all threads; the result is the same for any number of them. */
+QKV_API qkv_status qkv_tokenizer_train(const qkv_tok_train *spec, qkv_text_source next, void *user,
+                                       qkv_tokenizer **out);
+/* How one text becomes tokens, step by step, in words: the merges, the lattice, the longest matches. */
+QKV_API qkv_status qkv_tokenizer_explain(const qkv_tokenizer *tok, const char *text, size_t len,
+                                         char **out);
+
 /* ---- this machine ---- */
 
 /* What this build and machine have, measured peak included (about a second), as a table or a JSON object. */

@@ -9,20 +9,14 @@
 #include "base/buf.h"
 #include "base/rng.h"
 
-typedef struct qkv_tokenizer qkv_tokenizer;
-
 /* ---- reading and writing ---- */
 
-/* A tokenizer.json, a SentencePiece .model, vocab.txt, a folder with any of these (or vocab.json + merges.txt), a tiktoken rank
- * file, a GGUF file: recognised from the content. Wrong files are named as what they are. */
-qkv_status qkv_tokenizer_open(const char *path, qkv_tokenizer **out);
+/* qkv_tokenizer_open, _free and _save: see qkv.h. */
 qkv_status qkv_tokenizer_parse(const char *name, const char *data, size_t n, qkv_tokenizer **out); /* from memory */
-void qkv_tokenizer_free(qkv_tokenizer *tok);
 /* tokenizer.json that Hugging Face `tokenizers` loads and runs with the same ids. */
 qkv_status qkv_tokenizer_json(const qkv_tokenizer *tok, qkv_buf *out);
 
 /* ---- asking ---- */
-size_t qkv_tokenizer_size(const qkv_tokenizer *tok);                               /* ids are 0 … size − 1 */
 bool qkv_tokenizer_id(const qkv_tokenizer *tok, const char *token, size_t len, int32_t *id);
 const char *qkv_tokenizer_token(const qkv_tokenizer *tok, int32_t id, size_t *len); /* NULL: no such id */
 /* Special roles, −1 when the tokenizer has none: pad, unk, bos, eos, mask, cls, sep. */
@@ -64,33 +58,6 @@ qkv_status qkv_decode_stream_push(qkv_decode_stream *s, int32_t id, qkv_buf *out
 qkv_status qkv_decode_stream_end(qkv_decode_stream *s, qkv_buf *out); /* flushes */
 void qkv_decode_stream_free(qkv_decode_stream *s);
 
-/* ---- training ---- */
-typedef enum qkv_tok_kind { QKV_TOK_BPE, QKV_TOK_UNIGRAM, QKV_TOK_WORDPIECE, QKV_TOK_CHAR, QKV_TOK_WORD, QKV_TOK_KINDS } qkv_tok_kind;
-typedef enum qkv_tok_split { QKV_SPLIT_BYTE_LEVEL, QKV_SPLIT_METASPACE, QKV_SPLIT_END_OF_WORD, QKV_SPLIT_BERT } qkv_tok_split;
-
-typedef struct qkv_tok_train {
-    qkv_tok_kind kind;
-    size_t vocab_size;       /* larger than the text supports: capped, *capped set */
-    qkv_tok_split split;     /* what stands between words */
-    const char *const *specials; /* e.g. "<pad>", "<unk>", "<s>", "</s>"; get the first ids */
-    size_t n_specials;
-    bool lowercase;
-    size_t min_count;        /* a pair or word seen less often is not merged or kept; 0 means 2 (BPE), 1 */
-    double coverage;         /* share of characters kept by Unigram and char; 0 means 0.9995 */
-    size_t max_piece;        /* characters in a piece; 0 means 16 (Unigram), no limit elsewhere */
-    size_t sample_lines;     /* 0: all */
-    uint64_t seed;           /* of the sample */
-    void (*progress)(void *user, const char *stage, double share); /* may be NULL */
-    void *user;
-    bool *capped;            /* out, may be NULL */
-} qkv_tok_train;
-
-/* Texts are streamed: next() gives a line or false at the end; it is called from one thread. */
-typedef bool (*qkv_text_source)(void *user, const char **text, size_t *len);
-qkv_status qkv_tokenizer_train(const qkv_tok_train *spec, qkv_text_source next, void *user, qkv_tokenizer **out);
-
-/* ---- explaining ---- */
-/* How one text becomes tokens, step by step, in words: the merges, the lattice, the longest matches. */
-qkv_status qkv_tokenizer_explain(const qkv_tokenizer *tok, const char *text, size_t len, qkv_buf *out);
+/* Training and explaining are public as they are: see qkv.h. */
 
 #endif
