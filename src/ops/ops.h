@@ -1,8 +1,9 @@
 /* The ops: about twenty coarse, hand-differentiated steps from which every model is written.
  *
- * Conventions: R rows, D width. Optional tensors may be NULL. Options come in a spec struct, zero-initialised by
- * default. Shapes, ids and offsets are checked here, and only here; a message names the op, the shapes and the first
- * offending element. Layouts and arrays of ids must outlive the step's backward. */
+ * Conventions: R rows, D width. Optional tensors may be NULL. Options come in a spec struct,
+ * zero-initialised by default. Shapes, ids and offsets are checked here, and only here; a message
+ * names the op, the shapes and the first offending element. Layouts and arrays of ids must outlive
+ * the step's backward. */
 #ifndef QKV_OPS_OPS_H
 #define QKV_OPS_OPS_H
 
@@ -15,17 +16,31 @@
 typedef struct qkv_embedding_spec {
     const int32_t *ids; /* R */
     int64_t rows;
-    real scale;             /* 0 means 1 */
-    qkv_tensor *position;   /* (P, D) or NULL */
-    const int32_t *pos;     /* R, when position is given */
+    real scale;           /* 0 means 1 */
+    qkv_tensor *position; /* (P, D) or NULL */
+    const int32_t *pos;   /* R, when position is given */
     real dropout;
 } qkv_embedding_spec;
-qkv_tensor *qkv_embedding(qkv_tape *t, qkv_tensor *table /* (V, D) */, const qkv_embedding_spec *spec);
+qkv_tensor *qkv_embedding(qkv_tape *t, qkv_tensor *table /* (V, D) */,
+                          const qkv_embedding_spec *spec);
+
+/* One row a bag: the sum (or mean) of table rows, each times its weight; for hashed n-grams. An
+ * empty bag gives zeros. */
+typedef struct qkv_bag_spec {
+    const int32_t *ids;
+    const real *weights; /* one an id, or NULL: 1 */
+    int32_t bags;
+    const int32_t *start; /* bags + 1: bag s has ids start[s] … start[s+1] − 1 */
+    bool mean;
+} qkv_bag_spec;
+qkv_tensor *qkv_embedding_bag(qkv_tape *t, qkv_tensor *table /* (V, D) */,
+                              const qkv_bag_spec *spec);
 
 /* act(x Wᵀ + b): x (R, in), w (out, in), b (1, out) or NULL. */
 qkv_tensor *qkv_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act);
 
-/* act(x Waᵀ)·(x Wbᵀ), the hidden layer of SwiGLU and GEGLU: w (2F, in) holds Wa above Wb; b (1, 2F) or NULL. */
+/* act(x Waᵀ)·(x Wbᵀ), the hidden layer of SwiGLU and GEGLU: w (2F, in) holds Wa above Wb; b (1, 2F)
+ * or NULL. */
 qkv_tensor *qkv_gated(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act);
 
 /* s = x + dropout(residual), y = norm(s)·gain + bias. Returns y; *sum (when not NULL) gets s. */
@@ -35,10 +50,11 @@ typedef struct qkv_norm_spec {
     qkv_tensor *residual; /* (R, D) or NULL */
     real dropout;         /* of the residual */
 } qkv_norm_spec;
-qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *bias, const qkv_norm_spec *spec,
-                     qkv_tensor **sum);
+qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *bias,
+                     const qkv_norm_spec *spec, qkv_tensor **sum);
 
-/* Fused attention; see qkv_attention in kern.h for the mathematics. q, k, v may be column views of one projection. */
+/* Fused attention; see qkv_attention in kern.h for the mathematics. q, k, v may be column views of
+ * one projection. */
 typedef struct qkv_attention_spec {
     int32_t heads, kv_heads;       /* kv_heads 0 means heads */
     real scale;                    /* 0 means 1/√d_head */
@@ -47,20 +63,22 @@ typedef struct qkv_attention_spec {
     qkv_spans_fn spans;
     const void *pattern;
     qkv_relation relation;
-    qkv_tensor *bias;         /* (heads, relation.n) or NULL; may want a gradient */
+    qkv_tensor *bias;          /* (heads, relation.n) or NULL; may want a gradient */
     qkv_tensor *rel_k, *rel_v; /* (relation.n, d_head), (relation.n, d_value) or NULL */
     real dropout;
 } qkv_attention_spec;
-qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v, const qkv_attention_spec *spec);
+qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
+                       const qkv_attention_spec *spec);
 
-/* Rotates the pairs of each head of x by position, in place: x must be a view of (or) a linear's output without
- * activation, which nobody needs unrotated. Returns x's successor, which shares its memory. */
+/* Rotates the pairs of each head of x by position, in place: x must be a view of (or) a linear's
+ * output without activation, which nobody needs unrotated. Returns x's successor, which shares its
+ * memory. */
 typedef struct qkv_rope_spec {
     int32_t heads;
-    const int32_t *pos;        /* R */
-    const real *cos, *sin;     /* (positions, d_head/2), constants */
+    const int32_t *pos;    /* R */
+    const real *cos, *sin; /* (positions, d_head/2), constants */
     int64_t positions;
-    bool half_split;           /* pairs (i, i + d/2); else (2i, 2i + 1) */
+    bool half_split; /* pairs (i, i + d/2); else (2i, 2i + 1) */
 } qkv_rope_spec;
 qkv_tensor *qkv_rope(qkv_tape *t, qkv_tensor *x, const qkv_rope_spec *spec);
 
@@ -74,41 +92,54 @@ qkv_tensor *qkv_activation(qkv_tape *t, qkv_tensor *x, qkv_act act);
 qkv_tensor *qkv_concat(qkv_tape *t, qkv_tensor *const *parts, size_t n);
 
 /* One row a sequence. */
-typedef enum qkv_pool_kind { QKV_POOL_MEAN, QKV_POOL_MAX, QKV_POOL_FIRST, QKV_POOL_LAST, QKV_POOL_COUNT } qkv_pool_kind;
+typedef enum qkv_pool_kind {
+    QKV_POOL_MEAN,
+    QKV_POOL_MAX,
+    QKV_POOL_FIRST,
+    QKV_POOL_LAST,
+    QKV_POOL_COUNT
+} qkv_pool_kind;
 qkv_tensor *qkv_pool(qkv_tape *t, qkv_tensor *x, qkv_layout layout, qkv_pool_kind kind);
 
-/* Linformer's projection along the sequence: out_s = E[:, :len_s] · x_s, so every sequence becomes r rows.
- * e (r, N_max) shared by all columns, or (groups·r, N_max): the g-th group of columns uses the g-th block. */
-qkv_tensor *qkv_sequence_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *e, qkv_layout layout, int32_t groups);
+/* Linformer's projection along the sequence: out_s = E[:, :len_s] · x_s, so every sequence becomes
+ * r rows. e (r, N_max) shared by all columns, or (groups·r, N_max): the g-th group of columns uses
+ * the g-th block. */
+qkv_tensor *qkv_sequence_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *e, qkv_layout layout,
+                                int32_t groups);
 
 /* Recurrent layers over packed sequences; input products are batched over time.
  * LSTM: w_x (4k, d), w_h (4k, k), b (1, 4k) in the order f, u, o, c̃ of SPEC.md. Returns a (R, k).
- * GRU: w_x (3k, d), w_h (3k, k), b_x, b_h (1, 3k) in the order r, z, n: n = tanh(x-part + r·(h-part)). */
+ * GRU: w_x (3k, d), w_h (3k, k), b_x, b_h (1, 3k) in the order r, z, n: n = tanh(x-part +
+ * r·(h-part)). */
 typedef struct qkv_recurrent_spec {
     qkv_layout layout;
-    bool reverse;             /* from the last row of each sequence to the first */
-    qkv_tensor *h0, *c0;      /* (n, k) or NULL: zeros; may want gradients */
-    qkv_tensor **h_last, **c_last; /* when not NULL: final states (n, k), EVAL mode only (decoding) */
+    bool reverse;        /* from the last row of each sequence to the first */
+    qkv_tensor *h0, *c0; /* (n, k) or NULL: zeros; may want gradients */
+    qkv_tensor **h_last,
+        **c_last; /* when not NULL: final states (n, k), EVAL mode only (decoding) */
 } qkv_recurrent_spec;
 qkv_tensor *qkv_lstm(qkv_tape *t, qkv_tensor *x, qkv_tensor *w_x, qkv_tensor *w_h, qkv_tensor *b,
                      const qkv_recurrent_spec *spec);
-qkv_tensor *qkv_gru(qkv_tape *t, qkv_tensor *x, qkv_tensor *w_x, qkv_tensor *w_h, qkv_tensor *b_x, qkv_tensor *b_h,
-                    const qkv_recurrent_spec *spec);
+qkv_tensor *qkv_gru(qkv_tape *t, qkv_tensor *x, qkv_tensor *w_x, qkv_tensor *w_h, qkv_tensor *b_x,
+                    qkv_tensor *b_h, const qkv_recurrent_spec *spec);
 
-/* Softmax cross-entropy of x Wᵀ + b against targets, chunked over rows: the logits of the whole batch never exist.
- * While training the gradients of x, W and b are made in the same pass (the logits are at hand), so the loss must be
- * a root of backward: its upstream gradient must be 1; weigh it with `scale` instead.
- * loss = scale · Σ_r w_r ((1 − ε)·nll_r + ε·mean nll_r), a 1×1 tensor. w NULL: x already holds logits (R, V). */
+/* Softmax cross-entropy of x Wᵀ + b against targets, chunked over rows: the logits of the whole
+ * batch never exist. While training the gradients of x, W and b are made in the same pass (the
+ * logits are at hand), so the loss must be a root of backward: its upstream gradient must be 1;
+ * weigh it with `scale` instead. loss = scale · Σ_r w_r ((1 − ε)·nll_r + ε·mean nll_r), a 1×1
+ * tensor. w NULL: x already holds logits (R, V). */
 typedef struct qkv_xent_spec {
     const int32_t *targets; /* R; −1: ignored */
     const real *weights;    /* R, or NULL */
     real smoothing;
-    real scale;             /* 0 means 1 / (number of targets that are not ignored) */
-    int64_t *n_targets;     /* out, may be NULL: targets counted */
-    int64_t *n_right;       /* out, may be NULL: rows whose largest logit is the target */
-    real *row_loss;         /* out (R), may be NULL: each row's unscaled, unsmoothed nll (0 where ignored) */
+    real scale;         /* 0 means 1 / (number of targets that are not ignored) */
+    int64_t *n_targets; /* out, may be NULL: targets counted */
+    int64_t *n_right;   /* out, may be NULL: rows whose largest logit is the target */
+    real
+        *row_loss; /* out (R), may be NULL: each row's unscaled, unsmoothed nll (0 where ignored) */
 } qkv_xent_spec;
-qkv_tensor *qkv_xent(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, const qkv_xent_spec *spec);
+qkv_tensor *qkv_xent(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b,
+                     const qkv_xent_spec *spec);
 
 /* ---- the table ---- */
 #define OP(name) extern const qkv_op qkv_op_##name;

@@ -1,6 +1,6 @@
 /* Backward: a reverse scan of the tape, and where gradients live.
  *
- * A gradient is taken from the pool by the first consumer that writes to it and given back once its
+ * A gradient is taken from the heap by the first consumer that writes to it and given back once its
  * producer's backward has run, so that backward needs little more memory than the activations.
  *
  * Views share their base's gradient. The q, k and v of attention are usually three ranges of
@@ -23,7 +23,7 @@ static real *place_in(qkv_tensor *base, const qkv_tensor *x) {
 
 static void zero_columns(qkv_tensor *x, int64_t from, int64_t to) {
     if (from >= to) return;
-    QKV_PARALLEL_FOR
+    QKV_PARALLEL_FOR_IF(x->rows * (to - from) >= QKV_PARALLEL_FROM)
     for (int64_t i = 0; i < x->rows; i++)
         memset(x->grad + i * x->ld + from, 0, (size_t)(to - from) * sizeof(real));
 }
@@ -58,7 +58,7 @@ static bool claim(qkv_tensor *x, int64_t from, int64_t to) {
 
 static bool ensure_grad(qkv_tape *t, qkv_tensor *x) {
     if (x->grad) return true;
-    x->grad = qkv_pool_take(&t->pool, (size_t)(x->rows * x->ld) * sizeof(real));
+    x->grad = qkv_heap_take(&t->heap, (size_t)(x->rows * x->ld) * sizeof(real));
     x->grad_from = x->grad_to = 0;
     if (!x->grad) qkv_tape_fail_below(t, NULL);
     return x->grad != NULL;
@@ -117,27 +117,47 @@ real *qkv_grad_of(qkv_tape *t, qkv_tensor *out) {
     return place_in(base, out);
 }
 
-void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x) {
-    real *from = qkv_grad_of(t, out);
-    if (!from || !x || !x->wants_grad) return;
-    if (!out->base && !x->base && !x->is_param && !x->grad && x->ld == out->ld) {
-        x->grad = out->grad;
-        x->grad_from = 0, x->grad_to = x->cols;
-        out->grad = NULL;
-        return;
-    }
-    bool add;
-    real *to = qkv_grad(t, x, &add);
-    if (!to) return;
-    QKV_PARALLEL_FOR
+/* to (+)= from, both rows×cols of their tensors. */
+static void put(const real *from, int64_t ld_from, real *to, const qkv_tensor *x, bool add) {
+    QKV_PARALLEL_FOR_IF(x->rows * x->cols >= QKV_PARALLEL_FROM)
     for (int64_t i = 0; i < x->rows; i++) {
-        const real *g = from + i * out->ld;
+        const real *g = from + i * ld_from;
         real *sum = to + i * x->ld;
         if (add)
             for (int64_t j = 0; j < x->cols; j++) sum[j] += g[j];
         else
             memcpy(sum, g, (size_t)x->cols * sizeof(real));
     }
+}
+
+real *qkv_grad_write(qkv_tape *t, qkv_tensor *x) {
+    bool add;
+    real *g = qkv_grad(t, x, &add);
+    return g && add ? qkv_tape_alloc(t, NULL, (size_t)(x->rows * x->ld) * sizeof(real)) : g;
+}
+
+void qkv_grad_written(qkv_tape *t, qkv_tensor *x, const real *written) {
+    if (!written || qkv_tape_stopped(t)) return;
+    real *g = place_in(owner(x), x);
+    if (written != g) put(written, x->ld, g, x, true);
+}
+
+void qkv_grad_copy(qkv_tape *t, qkv_tensor *out, qkv_tensor *x) {
+    bool add;
+    const real *from = qkv_grad_of(t, out);
+    real *to = from ? qkv_grad(t, x, &add) : NULL;
+    if (to) put(from, out->ld, to, x, add);
+}
+
+void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x) {
+    if (!x || !x->wants_grad || !qkv_grad_of(t, out)) return;
+    if (out->base || x->base || x->is_param || x->grad || x->ld != out->ld) {
+        qkv_grad_copy(t, out, x);
+        return;
+    }
+    x->grad = out->grad;
+    x->grad_from = 0, x->grad_to = x->cols;
+    out->grad = NULL;
 }
 
 void qkv_rows_touch(qkv_rows *rows, const int32_t *ids, int64_t n) {
@@ -177,7 +197,7 @@ static void run_node(qkv_tape *t, qkv_node *node) {
     for (int i = 0; i < QKV_NODE_OUTPUTS; i++) {
         qkv_tensor *y = node->out[i];
         if (!y || y->base) continue;
-        qkv_pool_give(y->grad);
+        qkv_heap_give(y->grad);
         y->grad = NULL;
     }
 }

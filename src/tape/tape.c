@@ -14,14 +14,14 @@ qkv_status qkv_tape_init(qkv_tape *t) {
 
 void qkv_tape_free(qkv_tape *t) {
     qkv_arena_free(&t->arena);
-    qkv_pool_free(&t->pool);
+    qkv_heap_free(&t->heap);
     qkv_free(t->nodes);
     *t = (qkv_tape){0};
 }
 
 void qkv_tape_begin(qkv_tape *t, qkv_mode mode, uint64_t seed, uint64_t step) {
     qkv_arena_reset(&t->arena);
-    qkv_pool_reset(&t->pool);
+    qkv_heap_reset(&t->heap);
     t->mode = mode;
     t->rng = qkv_rng_derive((qkv_rng){.seed = seed}, step, 0);
     t->status = QKV_OK;

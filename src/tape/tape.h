@@ -15,7 +15,7 @@
 #include "base/layout.h"
 #include "base/real.h"
 #include "base/rng.h"
-#include "tape/pool.h"
+#include "tape/heap.h"
 
 typedef struct qkv_tensor qkv_tensor;
 typedef struct qkv_node qkv_node;
@@ -86,7 +86,7 @@ struct qkv_tape {
     qkv_node **nodes;
     size_t n_nodes, cap_nodes;
     uint64_t n_ops;     /* ops run in this step, recorded or not */
-    qkv_pool pool;      /* gradients of activations */
+    qkv_heap heap;      /* gradients of activations */
     qkv_tensor nothing; /* what ops return after an error */
 };
 
@@ -184,9 +184,14 @@ real *qkv_grad(qkv_tape *t, qkv_tensor *x, bool *add);
 real *qkv_grad_add(qkv_tape *t, qkv_tensor *x);
 /* The same for a lookup: only these rows (ids within range) will be added to. */
 real *qkv_grad_add_rows(qkv_tape *t, qkv_tensor *x, const int32_t *ids, int64_t n);
-/* Adds all of out's gradient to x's, which has the same shape. Where x has none yet it takes over
- * out's memory: so a derivative that was computed in place costs no copy. Nothing of out's gradient
- * is left to use afterwards. */
+/* For code that can only write: where to write x's gradient (beside it when there is a sum
+ * already), and, once written, the sum. NULL as above; qkv_grad_written takes it. */
+real *qkv_grad_write(qkv_tape *t, qkv_tensor *x);
+void qkv_grad_written(qkv_tape *t, qkv_tensor *x, const real *written);
+/* Adds out's gradient to x's, which has the same shape. */
+void qkv_grad_copy(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
+/* The same, giving it away: where x has none yet it takes over out's memory, so that a derivative
+ * that was computed in place costs no copy. The last use of out's gradient. */
 void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
 
 /* Marks rows of a sparse parameter as touched (ids within range). */

@@ -1,4 +1,4 @@
-#include "tape/pool.h"
+#include "tape/heap.h"
 #include "base/mem.h"
 
 #include <stdbool.h>
@@ -11,8 +11,8 @@ typedef struct piece {
     bool used;
 } piece;
 
-typedef struct qkv_pool_region {
-    struct qkv_pool_region *next;
+typedef struct qkv_heap_region {
+    struct qkv_heap_region *next;
     size_t size; /* of the bytes behind the header, headers of pieces included */
 } region;
 
@@ -29,7 +29,7 @@ static void empty_region(region *r) {
     *first_piece(r) = (piece){.size = r->size - PIECE_HEADER};
 }
 
-static region *add_region(qkv_pool *p, size_t size) {
+static region *add_region(qkv_heap *p, size_t size) {
     size_t bytes;
     region *r = qkv_alloc_aligned(qkv_add_over(size, REGION_HEADER, &bytes) ? SIZE_MAX : bytes);
     if (!r) return NULL;
@@ -54,7 +54,7 @@ static void *use(piece *found, size_t need) {
     return (char *)found + PIECE_HEADER;
 }
 
-void *qkv_pool_take(qkv_pool *p, size_t bytes) {
+void *qkv_heap_take(qkv_heap *p, size_t bytes) {
     if (bytes > SIZE_MAX / 2) return qkv_alloc(SIZE_MAX);
     size_t need = ROUND(bytes ? bytes : 1);
     piece *best = NULL;
@@ -73,7 +73,7 @@ static void join_next(piece *x) {
     if (x->after) x->after->before = x;
 }
 
-void qkv_pool_give(void *memory) {
+void qkv_heap_give(void *memory) {
     if (!memory) return;
     piece *x = (piece *)((char *)memory - PIECE_HEADER);
     x->used = false;
@@ -81,7 +81,7 @@ void qkv_pool_give(void *memory) {
     if (x->before && !x->before->used) join_next(x->before);
 }
 
-void qkv_pool_free(qkv_pool *p) {
+void qkv_heap_free(qkv_heap *p) {
     while (p->regions) {
         region *next = p->regions->next;
         qkv_free(p->regions);
@@ -90,11 +90,11 @@ void qkv_pool_free(qkv_pool *p) {
     p->total = 0;
 }
 
-void qkv_pool_reset(qkv_pool *p) {
+void qkv_heap_reset(qkv_heap *p) {
     if (!p->regions) return;
     if (p->regions->next) {
         size_t total = p->total;
-        qkv_pool_free(p);
+        qkv_heap_free(p);
         add_region(p, total); /* refused: the next take asks again, and reports it */
     } else {
         empty_region(p->regions);

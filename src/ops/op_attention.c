@@ -1,0 +1,144 @@
+/* o = P (v + rel_v[r]),  P = dropout(softmax(s)),  s_ij = scale·q_i·k_j + bias[r_ij] +
+ * q_i·rel_k[r_ij], by head and sequence, over the keys j that query i sees.
+ *
+ * With p the softmax before dropout and m its mask (already divided by 1 − rate):
+ *   dp = m·(do (v + rel_v)ᵀ),  ds = p·(dp − Σ_j p·dp)            the softmax's Jacobian is diag(p)
+ * − p pᵀ dv = (m·p)ᵀ do,  drel_v[r] = Σ_{r_ij = r} m·p·do dq = scale·ds k + Σ_j ds·rel_k[r],  dk =
+ * scale·dsᵀ q,  dbias[r] = Σ_{r_ij = r} ds,  drel_k[r] = Σ ds·q The kernel makes p again from q, k
+ * and each row's log of the softmax sum, which is all that is kept: no T×T matrix. */
+#include "ops/ops.h"
+#include "ops/expect.h"
+
+#include <math.h>
+
+enum { Q, K, V, BIAS, REL_K, REL_V };
+
+static void backward(qkv_tape *t, qkv_node *node) {
+    const qkv_attention *a = node->saved;
+    qkv_tensor *const *in = node->in;
+    qkv_attention_grad g = {.dout = qkv_grad_of(t, node->out[0]), .lddo = node->out[0]->ld};
+    g.dq = qkv_grad_write(t, in[Q]), g.lddq = in[Q]->ld;
+    g.dk = qkv_grad_write(t, in[K]), g.lddk = in[K]->ld;
+    g.dv = qkv_grad_write(t, in[V]), g.lddv = in[V]->ld;
+    g.dbias = qkv_grad_add(t, in[BIAS]);
+    g.drel_k = qkv_grad_add(t, in[REL_K]);
+    g.drel_v = qkv_grad_add(t, in[REL_V]);
+    if (qkv_tape_stopped(t)) return;
+    if (!qkv_kern_get()->attention_grad(a, &g)) qkv_tape_fail_below(t, &qkv_op_attention);
+    qkv_grad_written(t, in[Q], g.dq);
+    qkv_grad_written(t, in[K], g.dk);
+    qkv_grad_written(t, in[V], g.dv);
+}
+
+const qkv_op qkv_op_attention = {.name = "attention", .backward = backward};
+
+/* ---- what must hold ---- */
+
+static bool heads_fit(qkv_tape *t, const qkv_attention_spec *s, const qkv_tensor *q,
+                      const qkv_tensor *k, const qkv_tensor *v) {
+    const int32_t h = s->heads, kv = s->kv_heads ? s->kv_heads : h;
+    if (h >= 1 && kv >= 1 && h % kv == 0 && q->cols % h == 0 && k->cols == q->cols / h * kv &&
+        v->cols % kv == 0 && k->rows == v->rows)
+        return true;
+    qkv_tape_fail(t, &qkv_op_attention, QKV_USAGE,
+                  "q is %lld×%lld, k %lld×%lld, v %lld×%lld; %d heads and %d key heads do not fit: "
+                  "heads must be a multiple "
+                  "of key heads, q and k have heads of one width, k and v the same rows",
+                  (long long)q->rows, (long long)q->cols, (long long)k->rows, (long long)k->cols,
+                  (long long)v->rows, (long long)v->cols, h, kv);
+    return false;
+}
+
+/* Every entry of a matrix of relations is an index into tables of n rows. */
+static bool matrix_fits(qkv_tape *t, const qkv_attention *a) {
+    const qkv_relation *rel = &a->relation;
+    for (int32_t s = 0; s < a->q_layout.n; s++) {
+        const int64_t n_k = qkv_layout_len(&a->k_layout, s),
+                      n = qkv_layout_len(&a->q_layout, s) * n_k;
+        const uint8_t *m = rel->matrix + rel->matrix_start[s];
+        for (int64_t i = 0; i < n; i++)
+            if (m[i] >= rel->n) {
+                qkv_tape_fail(t, &qkv_op_attention, QKV_USAGE,
+                              "the relation of query %lld to key %lld of sequence %d is %d; there "
+                              "are %d relations",
+                              (long long)(i / n_k), (long long)(i % n_k), s, m[i], rel->n);
+                return false;
+            }
+    }
+    return true;
+}
+
+static bool relation_fits(qkv_tape *t, const qkv_attention *a, const qkv_attention_spec *s) {
+    const qkv_op *op = &qkv_op_attention;
+    const qkv_tensor *tables[] = {s->bias, s->rel_k, s->rel_v};
+    const char *const names[] = {"bias", "rel_k", "rel_v"};
+    const int64_t n = s->relation.n, rows[] = {s->heads, n, n}, cols[] = {n, a->d_head, a->d_value};
+    for (int i = 0; i < 3; i++) {
+        if (!tables[i]) continue;
+        if (s->relation.kind == QKV_REL_NONE || n < 1) {
+            qkv_tape_fail(t, op, QKV_USAGE, "%s is given, but no relation that selects from it",
+                          names[i]);
+            return false;
+        }
+        if (!qkv_expect_shape(t, op, names[i], tables[i], rows[i], cols[i]) ||
+            !qkv_expect_packed(t, op, names[i], tables[i]))
+            return false;
+    }
+    return s->relation.kind != QKV_REL_MATRIX || matrix_fits(t, a);
+}
+
+static bool arguments_fit(qkv_tape *t, const qkv_attention *a, const qkv_attention_spec *s,
+                          const qkv_tensor *q, const qkv_tensor *k) {
+    const qkv_op *op = &qkv_op_attention;
+    if (a->q_layout.n != a->k_layout.n) {
+        qkv_tape_fail(t, op, QKV_USAGE, "queries of %d sequences, keys of %d", a->q_layout.n,
+                      a->k_layout.n);
+        return false;
+    }
+    return qkv_expect_layout(t, op, "q_layout", &a->q_layout, q->rows, true) &&
+           qkv_expect_layout(t, op, "k_layout", &a->k_layout, k->rows,
+                             k->wants_grad && t->mode == QKV_TRAIN) &&
+           (!a->q_pos ||
+            qkv_expect_ids(t, op, "q_pos", a->q_pos, a->q_layout.n, 0, QKV_SPAN_ANY)) &&
+           qkv_expect_rate(t, op, s->dropout) && relation_fits(t, a, s);
+}
+
+/* ---- the op ---- */
+
+/* The kernel's view of the arguments, outputs excepted. */
+static qkv_attention describe(const qkv_attention_spec *s, const qkv_tensor *q, const qkv_tensor *k,
+                              const qkv_tensor *v) {
+    qkv_attention a = {.heads = s->heads, .kv_heads = s->kv_heads ? s->kv_heads : s->heads};
+    a.d_head = (int32_t)(q->cols / a.heads);
+    a.d_value = (int32_t)(v->cols / a.kv_heads);
+    a.scale = s->scale != 0 ? s->scale : (real)(1 / sqrt((double)a.d_head));
+    a.q_layout = s->q_layout;
+    a.k_layout = s->k_layout.n ? s->k_layout : s->q_layout;
+    a.q_pos = s->q_pos, a.spans = s->spans, a.pattern = s->pattern;
+    a.q = q->data, a.k = k->data, a.v = v->data;
+    a.ldq = q->ld, a.ldk = k->ld, a.ldv = v->ld;
+    a.relation = s->relation;
+    a.bias = s->bias ? s->bias->data : NULL;
+    a.rel_k = s->rel_k ? s->rel_k->data : NULL;
+    a.rel_v = s->rel_v ? s->rel_v->data : NULL;
+    return a;
+}
+
+qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
+                       const qkv_attention_spec *spec) {
+    if (qkv_tape_stopped(t) || !heads_fit(t, spec, q, k, v)) return &t->nothing;
+    qkv_attention *a = qkv_tape_alloc(t, &qkv_op_attention, sizeof *a);
+    if (!a) return &t->nothing;
+    *a = describe(spec, q, k, v);
+    if (!arguments_fit(t, a, spec, q, k)) return &t->nothing;
+    qkv_tensor *const in[] = {q, k, v, spec->bias, spec->rel_k, spec->rel_v};
+    qkv_tensor *o = qkv_tensor_new(t, q->rows, (int64_t)a->heads * a->d_value);
+    if (qkv_tape_records(t, in, 6))
+        a->lse = qkv_tape_alloc(t, &qkv_op_attention, (size_t)(q->rows * a->heads) * sizeof(real));
+    if (qkv_tape_stopped(t)) return &t->nothing;
+    a->dropout = t->mode == QKV_TRAIN ? spec->dropout : 0;
+    a->rng = qkv_tape_rng(t, qkv_tape_next_index(t));
+    a->out = o->data, a->ldo = o->ld;
+    if (!qkv_kern_get()->attention(a)) return qkv_tape_fail_below(t, &qkv_op_attention);
+    return qkv_tape_record(t, &qkv_op_attention, in, 6, QKV_TENSORS(o), a);
+}

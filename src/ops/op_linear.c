@@ -1,0 +1,100 @@
+/* y = act(z),  z = x Wᵀ + b:  x (R, in), W (out, in), b (1, out).
+ *
+ * With L the loss and d· = ∂L/∂·:
+ *   dz = dy · act'(z)              by element, in place of dy
+ *   dW = dzᵀ x,  dx = dz W         since z_ro = Σ_i x_ri W_oi
+ *   db = Σ_r dz_r
+ * ReLU, tanh and sigmoid are differentiated from y alone; GELU and SiLU need z, which the product
+ * leaves behind. */
+#include "ops/ops.h"
+#include "ops/product.h"
+
+typedef struct saved {
+    qkv_act act;
+    real *z; /* NULL when y tells enough */
+} saved;
+
+static void backward(qkv_tape *t, qkv_node *node) {
+    qkv_tensor *x = node->in[0], *w = node->in[1], *b = node->in[2], *y = node->out[0];
+    const saved *s = node->saved;
+    real *dz = qkv_grad_of(t, y);
+    if (s->act != QKV_ACT_NONE)
+        qkv_kern_get()->act_grad(s->act, s->z, y->data, dz, dz, y->rows * y->cols);
+    qkv_product_grad_weights(t, &qkv_op_linear, dz, y->rows, x->data, x->ld, w, b);
+    bool add;
+    real *dx = qkv_grad(t, x, &add);
+    if (dx) qkv_product_grad_input(t, &qkv_op_linear, dz, y->rows, w, dx, x->ld, add);
+}
+
+const qkv_op qkv_op_linear = {.name = "linear", .backward = backward};
+
+static bool needs_z(qkv_act act) {
+    return act == QKV_ACT_GELU || act == QKV_ACT_GELU_TANH || act == QKV_ACT_SILU;
+}
+
+qkv_tensor *qkv_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act) {
+    if (qkv_tape_stopped(t)) return &t->nothing;
+    if (x->cols != w->cols || (b && (b->rows != 1 || b->cols != w->rows)))
+        return qkv_tape_fail(
+            t, &qkv_op_linear, QKV_USAGE,
+            "x is %lld×%lld, w %lld×%lld, b %lld×%lld; w must have x's columns and b w's rows",
+            (long long)x->rows, (long long)x->cols, (long long)w->rows, (long long)w->cols,
+            (long long)(b ? b->rows : 0), (long long)(b ? b->cols : 0));
+    qkv_tensor *y = qkv_tensor_new(t, x->rows, w->rows);
+    saved *s = qkv_tape_alloc(t, &qkv_op_linear, sizeof *s);
+    if (!s) return &t->nothing;
+    *s = (saved){.act = act};
+    if (needs_z(act) && qkv_tape_records(t, QKV_TENSORS(x, w, b)))
+        s->z = qkv_tape_alloc(t, &qkv_op_linear, (size_t)(y->rows * y->cols) * sizeof(real));
+    qkv_gemm g = {.m = x->rows,
+                  .n = w->rows,
+                  .k = x->cols,
+                  .a = x->data,
+                  .lda = x->ld,
+                  .c = y->data,
+                  .ldc = y->ld};
+    g.b = w->data, g.ldb = w->ld, g.b_trans = true;
+    g.bias = b ? b->data : NULL, g.act = act, g.pre = s->z;
+    qkv_product(t, &qkv_op_linear, g);
+    return qkv_tape_record(t, &qkv_op_linear, QKV_TENSORS(x, w, b), QKV_TENSORS(y), s);
+}
+
+/* ---- cases ---- */
+
+static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
+    qkv_tensor *x = qkv_check_input(t, c, 5, 4, 0, 1), *w = qkv_check_input(t, c, 6, 4, 0, 1);
+    return qkv_linear(t, x, w, qkv_check_input(t, c, 1, 6, 0, 1), (qkv_act)qkv_check_variant(c));
+}
+
+static qkv_tensor *build_no_bias(qkv_tape *t, qkv_check *c) {
+    qkv_tensor *x = qkv_check_input(t, c, 3, 7, 0, 1);
+    return qkv_linear(t, x, qkv_check_input(t, c, 2, 7, 0, 1), NULL, QKV_ACT_NONE);
+}
+
+/* The same weights twice, and x through views of its columns: gradients add up. */
+static qkv_tensor *build_shared(qkv_tape *t, qkv_check *c) {
+    qkv_tensor *x = qkv_check_input(t, c, 5, 8, 0, 1), *w = qkv_check_input(t, c, 4, 4, 0, 1);
+    qkv_tensor *low = qkv_linear(t, qkv_tensor_columns(t, x, 0, 4), w, NULL, QKV_ACT_TANH);
+    qkv_tensor *high = qkv_linear(t, qkv_tensor_columns(t, x, 3, 4), w, NULL, QKV_ACT_GELU);
+    return qkv_linear(t, qkv_add(t, low, high, 0), w, NULL, QKV_ACT_NONE);
+}
+
+/* Weights and input that are parts of larger tensors. */
+static qkv_tensor *build_parts(qkv_tape *t, qkv_check *c) {
+    qkv_tensor *x = qkv_check_input(t, c, 6, 4, 0, 1), *w = qkv_check_input(t, c, 8, 4, 0, 1);
+    qkv_tensor *y =
+        qkv_linear(t, qkv_tensor_rows(t, x, 1, 4), qkv_tensor_rows(t, w, 2, 5), NULL, QKV_ACT_NONE);
+    return qkv_linear(t, qkv_tensor_reshape(t, y, 5, 4), w, NULL, QKV_ACT_SILU);
+}
+
+const qkv_case qkv_cases_linear[] = {{"linear: no activation", build, QKV_ACT_NONE},
+                                     {"linear: relu", build, QKV_ACT_RELU},
+                                     {"linear: gelu", build, QKV_ACT_GELU},
+                                     {"linear: gelu by tanh", build, QKV_ACT_GELU_TANH},
+                                     {"linear: silu", build, QKV_ACT_SILU},
+                                     {"linear: tanh", build, QKV_ACT_TANH},
+                                     {"linear: sigmoid", build, QKV_ACT_SIGMOID},
+                                     {"linear: no bias", build_no_bias, 0},
+                                     {"linear: shared weights, views", build_shared, 0},
+                                     {"linear: parts, other shape", build_parts, 0},
+                                     {0}};

@@ -1,0 +1,109 @@
+/* s = x + dropout(r),  y = h·gain + bias,  h = (s − μ)·ρ  by row; layer norm: μ the mean, ρ one
+ * over the deviation; RMS norm: μ = 0.
+ *
+ * With g = dy·gain and means over the row (μ and ρ depend on s too):
+ *   ds = ρ·(g − mean g − h·mean(g·h)) + what arrives at s from elsewhere       (RMS norm: without
+ * mean g) dgain = Σ dy·h,  dbias = Σ dy;   dx = ds,  dr = dropout(ds) with the same mask Kept: s
+ * and two numbers a row. ds takes the place of dy and is handed on to x without a copy. */
+#include "ops/ops.h"
+#include "ops/expect.h"
+
+typedef struct saved {
+    qkv_norm_kind kind;
+    real dropout;
+    const real *s;
+    real *stats; /* (R, 2) */
+} saved;
+
+static void residual_backward(qkv_tape *t, qkv_node *node, qkv_tensor *ds) {
+    const saved *s = node->saved;
+    qkv_tensor *r = node->in[1];
+    if (s->dropout <= 0) {
+        qkv_grad_copy(t, ds, r);
+        return;
+    }
+    real *dr = qkv_grad_write(t, r);
+    if (dr)
+        qkv_kern_get()->dropout(qkv_grad_of(t, ds), dr, r->rows * r->cols, s->dropout,
+                                qkv_tape_rng(t, node->index), 0);
+    qkv_grad_written(t, r, dr);
+}
+
+static void backward(qkv_tape *t, qkv_node *node) {
+    qkv_tensor *x = node->in[0], *gain = node->in[2], *y = node->out[0], *sum = node->out[1];
+    const saved *s = node->saved;
+    real *dy = qkv_grad_of(t, y), *ds_in = qkv_grad_of(t, sum);
+    qkv_tensor *ds = dy ? y : sum; /* whose gradient becomes ds */
+    if (dy && !qkv_kern_get()->norm_grad(s->kind, s->s, gain->data, s->stats, dy, ds_in, dy,
+                                         qkv_grad_add(t, gain), qkv_grad_add(t, node->in[3]),
+                                         y->rows, y->cols)) {
+        qkv_tape_fail_below(t, &qkv_op_norm);
+        return;
+    }
+    if (node->in[1]) residual_backward(t, node, ds);
+    qkv_grad_pass(t, ds, x);
+}
+
+const qkv_op qkv_op_norm = {.name = "norm", .backward = backward};
+
+static bool arguments_fit(qkv_tape *t, const qkv_tensor *x, const qkv_tensor *gain,
+                          const qkv_tensor *bias, const qkv_norm_spec *spec) {
+    const qkv_op *op = &qkv_op_norm;
+    const qkv_tensor *r = spec->residual;
+    return qkv_expect_packed(t, op, "x", x) && qkv_expect_shape(t, op, "gain", gain, 1, x->cols) &&
+           (!bias || qkv_expect_shape(t, op, "bias", bias, 1, x->cols)) &&
+           (!r || (qkv_expect_shape(t, op, "residual", r, x->rows, x->cols) &&
+                   qkv_expect_packed(t, op, "residual", r))) &&
+           qkv_expect_rate(t, op, spec->dropout);
+}
+
+qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *bias,
+                     const qkv_norm_spec *spec, qkv_tensor **sum) {
+    if (sum) *sum = &t->nothing;
+    if (qkv_tape_stopped(t) || !arguments_fit(t, x, gain, bias, spec)) return &t->nothing;
+    qkv_tensor *r = spec->residual, *y = qkv_tensor_new(t, x->rows, x->cols);
+    qkv_tensor *s = r ? qkv_tensor_new(t, x->rows, x->cols) : NULL;
+    saved *keep = qkv_tape_alloc(t, &qkv_op_norm, sizeof *keep);
+    real *stats = qkv_tape_alloc(t, &qkv_op_norm, (size_t)(2 * x->rows) * sizeof(real));
+    if (!stats) return &t->nothing;
+    *keep = (saved){.kind = spec->kind,
+                    .dropout = t->mode == QKV_TRAIN && r ? spec->dropout : 0,
+                    .stats = stats};
+    keep->s = s ? s->data : x->data;
+    qkv_kern_get()->norm(spec->kind, x->data, r ? r->data : NULL, keep->dropout,
+                         qkv_tape_rng(t, qkv_tape_next_index(t)), gain->data,
+                         bias ? bias->data : NULL, spec->eps > 0 ? spec->eps : (real)1e-5,
+                         s ? s->data : NULL, y->data, stats, x->rows, x->cols);
+    qkv_tensor *out =
+        qkv_tape_record(t, &qkv_op_norm, QKV_TENSORS(x, r, gain, bias), QKV_TENSORS(y, s), keep);
+    if (sum && !qkv_tape_stopped(t)) *sum = s ? s : x;
+    return out;
+}
+
+/* ---- cases ---- */
+
+enum { RMS = 1, BIAS = 2, RESIDUAL = 4, SUM_USED = 8, DROPOUT = 16, SUM_ONLY = 32 };
+
+static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
+    const int v = qkv_check_variant(c);
+    qkv_tensor *x = qkv_check_input(t, c, 5, 6, 0.3, 1),
+               *gain = qkv_check_input(t, c, 1, 6, 1, 0.5), *sum;
+    const qkv_norm_spec spec = {.kind = v & RMS ? QKV_NORM_RMS : QKV_NORM_LAYER,
+                                .residual = v & RESIDUAL ? qkv_check_input(t, c, 5, 6, 0, 1) : NULL,
+                                .dropout = v & DROPOUT ? (real)0.4 : 0};
+    qkv_tensor *y =
+        qkv_norm(t, x, gain, v & BIAS ? qkv_check_input(t, c, 1, 6, 0, 1) : NULL, &spec, &sum);
+    if (v & SUM_ONLY) return sum;
+    return v & SUM_USED ? qkv_mul(t, sum, y) : y;
+}
+
+const qkv_case qkv_cases_norm[] = {
+    {"norm: layer", build, BIAS},
+    {"norm: layer, no bias", build, 0},
+    {"norm: rms", build, RMS},
+    {"norm: layer, residual", build, BIAS | RESIDUAL},
+    {"norm: layer, residual, sum used", build, BIAS | RESIDUAL | SUM_USED},
+    {"norm: layer, residual, only sum used", build, BIAS | RESIDUAL | SUM_ONLY},
+    {"norm: rms, residual, dropout, sum used", build, RMS | RESIDUAL | DROPOUT | SUM_USED},
+    {"norm: layer, sum without residual used", build, BIAS | SUM_USED},
+    {0}};

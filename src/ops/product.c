@@ -1,0 +1,48 @@
+#include "ops/product.h"
+
+bool qkv_product(qkv_tape *t, const qkv_op *op, qkv_gemm g) {
+    if (qkv_tape_stopped(t)) return false;
+    g.precision = (qkv_precision)t->precision;
+    if (qkv_kern_get()->gemm(&g)) return true;
+    qkv_tape_fail_below(t, op);
+    return false;
+}
+
+bool qkv_product_forward(qkv_tape *t, const qkv_op *op, const real *x, int64_t ldx, int64_t rows,
+                         const qkv_tensor *w, const qkv_tensor *b, real *z) {
+    qkv_gemm g = {
+        .m = rows, .n = w->rows, .k = w->cols, .a = x, .lda = ldx, .c = z, .ldc = w->rows};
+    g.b = w->data, g.ldb = w->ld, g.b_trans = true;
+    g.bias = b ? b->data : NULL;
+    return qkv_product(t, op, g);
+}
+
+bool qkv_product_grad_input(qkv_tape *t, const qkv_op *op, const real *dz, int64_t rows,
+                            const qkv_tensor *w, real *dx, int64_t lddx, bool add) {
+    qkv_gemm g = {
+        .m = rows, .n = w->cols, .k = w->rows, .a = dz, .lda = w->rows, .c = dx, .ldc = lddx};
+    g.b = w->data, g.ldb = w->ld;
+    g.accumulate = add;
+    return qkv_product(t, op, g);
+}
+
+void qkv_product_grad_weights(qkv_tape *t, const qkv_op *op, const real *dz, int64_t rows,
+                              const real *x, int64_t ldx, qkv_tensor *w, qkv_tensor *b) {
+    real *db = qkv_grad_add(t, b);
+    if (db) qkv_kern_get()->column_sums(dz, rows, w->rows, w->rows, db);
+    bool add;
+    real *dw = qkv_grad(t, w, &add);
+    if (!dw) return;
+    qkv_gemm g = {.m = w->rows, .n = w->cols, .k = rows, .b = x, .ldb = ldx, .c = dw, .ldc = w->ld};
+    g.a = dz, g.lda = w->rows, g.a_trans = true;
+    g.accumulate = add;
+    qkv_product(t, op, g);
+}
+
+const real *qkv_product_pack(qkv_tape *t, const qkv_op *op, qkv_gemm g) {
+    const qkv_kern *kern = qkv_kern_get();
+    g.precision = (qkv_precision)t->precision;
+    real *packed = qkv_tape_alloc(t, op, kern->gemm_pack_size(&g) * sizeof *packed);
+    if (packed) kern->gemm_pack(&g, packed);
+    return packed;
+}
