@@ -216,6 +216,15 @@ static bool check_roots(qkv_tape *t) {
     return true;
 }
 
+/* What still has a gradient now is a leaf; the columns that nothing reached are zero. */
+static void complete_leaves(qkv_tape *t) {
+    for (size_t i = 0; i < t->n_nodes; i++)
+        for (int k = 0; k < QKV_NODE_INPUTS; k++) {
+            qkv_tensor *x = t->nodes[i]->in[k];
+            if (x && owner(x)->grad && !owner(x)->is_param) complete(owner(x));
+        }
+}
+
 qkv_status qkv_tape_backward(qkv_tape *t, qkv_tensor *const *losses, size_t n) {
     for (size_t i = 0; i < n && !qkv_tape_stopped(t); i++) {
         qkv_tensor *loss = losses[i];
@@ -230,5 +239,6 @@ qkv_status qkv_tape_backward(qkv_tape *t, qkv_tensor *const *losses, size_t n) {
     }
     if (!qkv_tape_stopped(t) && check_roots(t))
         for (size_t i = t->n_nodes; i-- > 0 && !qkv_tape_stopped(t);) run_node(t, t->nodes[i]);
+    complete_leaves(t);
     return qkv_tape_status(t);
 }
