@@ -1,6 +1,7 @@
 # A plain front for CMake: `make`, `make test`, `make install PREFIX=…`. Presets live in CMakePresets.json.
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
+MAKEFLAGS += --no-print-directory
 
 .PHONY: all test test-long bench fuzz install format clean
 all: build/CMakeCache.txt
