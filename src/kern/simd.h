@@ -35,12 +35,25 @@ static inline vreal v_set(real x) {
     return x - (vreal){0}; /* a scalar operand is spread over the lanes; x − 0 keeps even the sign of 0 */
 }
 /* the first n lanes (0 ≤ n ≤ VW); the rest are zero */
+#if defined(__AVX512F__)
+static inline __mmask16 v_first(int64_t n) { return (__mmask16)_bzhi_u32(0xffff, (unsigned)n); }
+static inline vreal v_load_n(const real *p, int64_t n) { return (vreal)_mm512_maskz_loadu_ps(v_first(n), p); }
+static inline void v_store_n(real *p, vreal x, int64_t n) { _mm512_mask_storeu_ps(p, v_first(n), (__m512)x); }
+#elif defined(__AVX2__) && VW == 8
+static inline __m256i v_first(int64_t n) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes);
+}
+static inline vreal v_load_n(const real *p, int64_t n) { return (vreal)_mm256_maskload_ps(p, v_first(n)); }
+static inline void v_store_n(real *p, vreal x, int64_t n) { _mm256_maskstore_ps(p, v_first(n), (__m256)x); }
+#else
 static inline vreal v_load_n(const real *p, int64_t n) {
     vreal r = {0};
     memcpy(&r, p, (size_t)n * sizeof(real));
     return r;
 }
 static inline void v_store_n(real *p, vreal x, int64_t n) { memcpy(p, &x, (size_t)n * sizeof(real)); }
+#endif
 
 #if defined(__AVX512F__)
 static inline vreal v_fma(vreal a, vreal b, vreal c) { return (vreal)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
@@ -145,5 +158,36 @@ static inline real v_maximum(vreal x) {
         for (int i = 0; i < w; i++) t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
     return t[0];
 }
+
+/* y[c·ldy + r] = x[r·ldx + c] for VW rows and columns */
+#if defined(__AVX2__) && !defined(QKV_DOUBLE)
+static inline void v_transpose8(const float *x, int64_t ldx, float *y, int64_t ldy) {
+    __m256 r[8], t[8];
+    for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(x + i * ldx);
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) { /* column c of each half's four rows, in both 128-bit lanes */
+        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        _mm256_storeu_ps(y + i * ldy, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+        _mm256_storeu_ps(y + (i + 4) * ldy, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+    }
+}
+static inline void v_transpose(const real *x, int64_t ldx, real *y, int64_t ldy) {
+    for (int r = 0; r < VW; r += 8)
+        for (int c = 0; c < VW; c += 8) v_transpose8(x + r * ldx + c, ldx, y + c * ldy + r, ldy);
+}
+#else
+static inline void v_transpose(const real *x, int64_t ldx, real *y, int64_t ldy) {
+    for (int r = 0; r < VW; r++)
+        for (int c = 0; c < VW; c++) y[c * ldy + r] = x[r * ldx + c];
+}
+#endif
 
 #endif

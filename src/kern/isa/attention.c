@@ -1,231 +1,200 @@
-/* Attention: softmax(scale·q·kᵀ + bias + q·rel_k) (v + rel_v), by head and packed sequence, and its
- * gradients.
+/* Fused attention, forward: softmax(scale·q·kᵀ + bias + q·rel_k) (v + rel_v), by head and packed
+ * sequence.
  *
- * A query's weights exist for one row at a time only; backward makes them again from the row's
- * log-sum-exp: p = exp(s − lse),  dp = dout·(v + rel_v)ᵀ·drop,  ds = p·(dp − Σ p·dp) dv += pᵀdout,
- * dq += scale·ds·k + ds·rel_k,  dk += scale·dsᵀq,  dbias += ds,  drel_k += ds·q,  drel_v += p·dout
- */
+ * For each query block the runs of keys it sees are taken one after another (attention_block.h). Of
+ * each run there is one tile of scores S, turned into weights P in place: m' = max(m, max S),  P =
+ * exp2(S − m'),  l = l·exp2(m − m') + Σ P,  O = O·exp2(m − m') + P·V and at the end out = O/l, lse
+ * = ln2·(m + log₂ l). Weights dropped out count in l but not in O. With relative values the weights
+ * are also summed by relation, and that table times rel_v is added to O. Work items are (sequence,
+ * key head, part of the query blocks): an item packs its keys and values once. Items are cut finer
+ * when sequences and heads are few; rows do not meet, so the cut does not change a bit. */
 #include "base/thread.h"
-#include "kern/isa/math.h"
-#include "kern/isa/random.h"
+#include "kern/isa/attention_block.h"
 
-typedef struct range {
-    int32_t from, to;
-} range;
+typedef struct forward {
+    const qkv_attention *a;
+    real *keys, *values, *rel_k, *rel_v; /* panels */
+    real *q, *scores, *out;              /* of one query block */
+    real *tables_k, *tables_v;           /* by relation, for each row */
+    real *top, *sum;                     /* m and l of each row */
+    int64_t ldq, ldo, ldt;
+} forward;
 
-/* What the query at position `pos` sees; returns the number of ranges. */
-static int visible(const qkv_attention *a, int32_t n_k, int32_t pos, range *out) {
-    if (!a->spans) {
-        out[0] = (range){0, n_k};
-        return n_k > 0;
+/* Lays out the scratch memory of a sequence with n_k keys; returns its size in bytes. */
+static size_t lay_out(forward *f, const qkv_attention *a, int64_t n_k, real *base) {
+    carver c = {base, 0};
+    *f = (forward){.a = a,
+                   .ldq = round_up(a->d_head, VW),
+                   .ldo = round_up(a->d_value, VW),
+                   .ldt = round_up(a->relation.n, VW)};
+    f->keys = carve(&c, panels_size(a->d_head, n_k));
+    f->values = carve(&c, panels_size(n_k, a->d_value));
+    f->q = carve(&c, ROWS * f->ldq);
+    f->scores = carve(&c, ROWS * LDS);
+    f->out = carve(&c, ROWS * f->ldo);
+    f->top = carve(&c, ROWS);
+    f->sum = carve(&c, ROWS);
+    if (related(a)) f->tables_k = carve(&c, (a->rel_k ? ROWS : 1) * f->ldt);
+    if (related(a) && a->rel_k) f->rel_k = carve(&c, panels_size(a->d_head, a->relation.n));
+    if (values_related(a)) {
+        f->tables_v = carve(&c, ROWS * f->ldt);
+        f->rel_v = carve(&c, panels_size(a->relation.n, a->d_value));
     }
-    qkv_span spans[QKV_SPANS_MAX];
-    const int n = a->spans(a->pattern, n_k, pos, pos + 1, spans);
-    int count = 0;
-    for (int i = 0; i < n; i++) {
-        const int32_t low = pos + spans[i].lo, high = pos + spans[i].hi + 1;
-        const range r = {spans[i].k0 > low ? spans[i].k0 : low,
-                         spans[i].k1 < high ? spans[i].k1 : high};
-        if (r.from < r.to) out[count++] = r;
-    }
-    return count;
+    return c.used * sizeof(real);
 }
 
-static int32_t relate(const qkv_relation *rel, int32_t s, int32_t n_k, int32_t i, int32_t pos,
-                      int32_t j) {
-    if (rel->kind == QKV_REL_MATRIX)
-        return rel->matrix[rel->matrix_start[s] + (int64_t)i * n_k + j];
-    const int32_t r = j - pos + rel->zero;
-    return r < 0 ? 0 : r >= rel->n ? rel->n - 1 : r;
+static void pack(forward *f, int32_t s, int32_t kv, int32_t n_k) {
+    const qkv_attention *a = f->a;
+    const int64_t key0 = a->k_layout.start[s];
+    pack_rows(a->k + key0 * a->ldk + (int64_t)kv * a->d_head, a->ldk, n_k, a->d_head, f->keys);
+    pack_columns(a->v + key0 * a->ldv + (int64_t)kv * a->d_value, a->ldv, n_k, a->d_value, 1,
+                 f->values);
+    if (f->rel_k) pack_rows(a->rel_k, a->d_head, a->relation.n, a->d_head, f->rel_k);
+    if (f->rel_v) pack_columns(a->rel_v, a->d_value, a->relation.n, a->d_value, 1, f->rel_v);
 }
 
-static real dot(const real *x, const real *y, int64_t n) {
+static real largest(const real *x, range c) {
+    vreal top = v_load(x + c.from);
+    for (int32_t j = c.from + VW; j < c.to; j += VW) top = v_max(top, v_load(x + j));
+    return v_maximum(top);
+}
+
+/* x = exp2(x − top); returns the sum over the columns that count: those before `end` when masked
+ * lanes follow. */
+static real soften(real *x, range c, real top) {
     vreal sum = v_set(0);
-    for (int64_t i = 0; i < n; i += VW) {
-        const int64_t lanes = n - i < VW ? n - i : VW;
-        sum = v_fma(v_load_n(x + i, lanes), v_load_n(y + i, lanes), sum);
+    for (int32_t j = c.from; j < c.to; j += VW) {
+        const vreal p = v_exp2_down(v_load(x + j) - top);
+        sum = sum + p;
+        v_store(x + j, p);
     }
     return v_sum(sum);
 }
 
-static void add_scaled(real a, const real *x, real *y, int64_t n) {
-    for (int64_t i = 0; i < n; i++) y[i] += a * x[i];
+static real sum_of(const real *x, range c) {
+    vreal sum = v_set(0);
+    for (int32_t j = c.from; j < c.to; j += VW) sum = sum + v_load(x + j);
+    return v_sum(sum);
 }
 
-/* One query of one head: where its rows are and what it sees. */
-typedef struct query {
-    int32_t s, h, kv, i, pos, n_k;
-    int64_t row, key0;
-    range ranges[QKV_SPANS_MAX];
-    int n;
-} query;
-
-static query find_query(const qkv_attention *a, int32_t s, int32_t h, int32_t i) {
-    query q = {.s = s, .h = h, .kv = h / (a->heads / a->kv_heads), .i = i};
-    q.pos = (a->q_pos ? a->q_pos[s] : 0) + i;
-    q.n_k = qkv_layout_len(&a->k_layout, s);
-    q.row = a->q_layout.start[s] + i;
-    q.key0 = a->k_layout.start[s];
-    q.n = visible(a, q.n_k, q.pos, q.ranges);
-    return q;
+static void multiply(real *x, const real *y, range c) {
+    for (int32_t j = c.from; j < c.to; j += VW) v_store(x + j, v_load(x + j) * v_load(y + j));
 }
 
-#define FOR_KEYS(j, q)                                                                             \
-    for (int range_ = 0; range_ < (q)->n; range_++)                                                \
-        for (int32_t j = (q)->ranges[range_].from; j < (q)->ranges[range_].to; j++)
-
-static const real *key_row(const qkv_attention *a, const query *q, int32_t j) {
-    return a->k + (q->key0 + j) * a->ldk + (int64_t)q->kv * a->d_head;
-}
-static const real *value_row(const qkv_attention *a, const query *q, int32_t j) {
-    return a->v + (q->key0 + j) * a->ldv + (int64_t)q->kv * a->d_value;
-}
-static int32_t relation_of(const qkv_attention *a, const query *q, int32_t j) {
-    return relate(&a->relation, q->s, q->n_k, q->i, q->pos, j);
+static void rescale(real *x, real factor, int64_t n) {
+    for (int64_t j = 0; j < n; j += VW) v_store(x + j, v_load(x + j) * factor);
 }
 
-static void scores(const qkv_attention *a, const query *q, real *p) {
-    const real *qr = a->q + q->row * a->ldq + (int64_t)q->h * a->d_head;
-    const bool related = a->relation.kind != QKV_REL_NONE;
-    FOR_KEYS(j, q) {
-        p[j] = a->scale * dot(qr, key_row(a, q, j), a->d_head);
-        if (related && a->bias)
-            p[j] += a->bias[(int64_t)q->h * a->relation.n + relation_of(a, q, j)];
-        if (related && a->rel_k)
-            p[j] += dot(qr, a->rel_k + (int64_t)relation_of(a, q, j) * a->d_head, a->d_head);
+/* Turns a row of scores into weights and brings the row's m, l and O up to date. */
+static void weigh_row(forward *f, const block *b, const run *r, int32_t h, int32_t row) {
+    const qkv_attention *a = f->a;
+    real *x = f->scores + row * LDS;
+    const range c = row_columns(r, row);
+    if (c.from >= c.to) {
+        memset(x, 0, (size_t)r->width * sizeof *x);
+        return;
     }
-}
-
-/* Multiplies by the dropout factors, or sets them where there is none to multiply. */
-static void drop(const qkv_attention *a, const query *q, real *p) {
-    if (a->dropout <= 0) return;
-    FOR_KEYS(j, q) {
-        real factor;
-        drop_factors(a->rng, qkv_attention_drop_index(a, q->row, q->h, j), 1, a->dropout, &factor);
-        p[j] *= factor;
+    if (f->tables_k) add_related(b, r, row, f->tables_k + (a->rel_k ? row * f->ldt : 0), x);
+    if (!r->full) blank(b, r, row, x, -INFINITY);
+    const real top = largest(x, c);
+    if (top > f->top[row]) {
+        const real factor = (real)exp2((double)(f->top[row] - top));
+        f->sum[row] *= factor;
+        rescale(f->out + row * f->ldo, factor, f->ldo);
+        if (f->tables_v) rescale(f->tables_v + row * f->ldt, factor, f->ldt);
+        f->top[row] = top;
     }
-}
-
-static void forward_query(const qkv_attention *a, const query *q, real *p) {
-    real *out = a->out + q->row * a->ldo + (int64_t)q->h * a->d_value;
-
-    memset(out, 0, (size_t)a->d_value * sizeof *out);
-    scores(a, q, p);
-    real top = -INFINITY, sum = 0;
-    FOR_KEYS(j, q) top = p[j] > top ? p[j] : top;
-    FOR_KEYS(j, q) sum += p[j] = (real)exp((double)(p[j] - top));
-    if (a->lse) a->lse[q->row * a->heads + q->h] = q->n ? top + (real)log((double)sum) : 0;
-    drop(a, q, p);
-    FOR_KEYS(j, q) {
-        add_scaled(p[j] / sum, value_row(a, q, j), out, a->d_value);
-        if (a->rel_v && a->relation.kind != QKV_REL_NONE)
-            add_scaled(p[j] / sum, a->rel_v + (int64_t)relation_of(a, q, j) * a->d_value, out,
-                       a->d_value);
+    real sum = soften(x, c, f->top[row]);
+    if (!r->full) {
+        blank(b, r, row, x, 0); /* the blanked lanes hold 2⁻¹²⁶, or NaN where no score is finite */
+        sum = sum_of(x, c);
     }
+    f->sum[row] += sum;
+    if (a->dropout > 0) {
+        real factors[KEYS];
+        const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
+        drop_factors(a->rng, qkv_attention_drop_index(a, q_row, h, r->from + c.from), c.to - c.from,
+                     a->dropout, factors + c.from);
+        multiply(x, factors, c);
+    }
+    if (f->tables_v) collect_related(b, r, row, x, f->tables_v + row * f->ldt);
 }
 
-static int32_t longest(const qkv_layout *l) {
-    int32_t most = 1;
-    for (int32_t s = 0; s < l->n; s++)
-        if (qkv_layout_len(l, s) > most) most = qkv_layout_len(l, s);
-    return most;
+static void finish_row(forward *f, const block *b, int32_t h, int32_t row) {
+    const qkv_attention *a = f->a;
+    const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
+    const real sum = f->sum[row];
+    if (a->lse)
+        a->lse[q_row * a->heads + h] = sum > 0 ? LN2 * (f->top[row] + (real)log2((double)sum)) : 0;
+    copy_rows(f->out + row * f->ldo, 0, 1, a->d_value, sum > 0 ? 1 / sum : 0,
+              a->out + q_row * a->ldo + (int64_t)h * a->d_value, 0);
 }
+
+static void attend_block(forward *f, const block *b, int32_t h, int64_t packed) {
+    const qkv_attention *a = f->a;
+    const int64_t q_row = a->q_layout.start[b->s] + b->i0;
+    copy_rows(a->q + q_row * a->ldq + (int64_t)h * a->d_head, a->ldq, b->rows, a->d_head,
+              a->scale * LOG2E, f->q, f->ldq);
+    if (f->tables_k) score_tables(b, h, f->q, f->ldq, f->rel_k, f->tables_k);
+    memset(f->out, 0, (size_t)(b->rows * f->ldo) * sizeof *f->out);
+    if (f->tables_v) memset(f->tables_v, 0, (size_t)(b->rows * f->ldt) * sizeof *f->tables_v);
+    for (int32_t row = 0; row < b->rows; row++) f->top[row] = -INFINITY, f->sum[row] = 0;
+    run r;
+    FOR_RUNS(b, &r) {
+        const range *strips = r.full ? NULL : r.strips;
+        product_scores(b->rows, f->q, f->ldq, f->keys + (int64_t)r.from * a->d_head,
+                       (int64_t)a->d_head * PANEL, a->d_head, f->scores, LDS, r.width, strips);
+        for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, &r, h, row);
+        product_rows(b->rows, f->scores, LDS, f->values + (int64_t)r.from * PANEL, packed * PANEL,
+                     r.n, f->out, f->ldo, a->d_value, strips);
+    }
+    if (f->tables_v)
+        product_rows(b->rows, f->tables_v, f->ldt, f->rel_v, (int64_t)a->relation.n * PANEL,
+                     a->relation.n, f->out, f->ldo, a->d_value, NULL);
+    for (int32_t row = 0; row < b->rows; row++) finish_row(f, b, h, row);
+}
+
+/* Query blocks [from, to) of sequence s for all heads that use key head kv. */
+static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, int32_t to) {
+    const int32_t group = a->heads / a->kv_heads;
+    block b;
+    int32_t n_k = 0; /* keys that some of these queries see */
+    for (int32_t i = from; i < to; i++) {
+        look_at_block(a, s, i, &b);
+        if (b.n_seen) n_k = max32(n_k, b.seen[b.n_seen - 1].to);
+    }
+    forward f;
+    real *base = qkv_kern_scratch(0, lay_out(&f, a, n_k, NULL));
+    if (!base) return false;
+    lay_out(&f, a, n_k, base);
+    pack(&f, s, kv, n_k);
+    for (int32_t i = from; i < to; i++) {
+        look_at_block(a, s, i, &b);
+        for (int32_t h = kv * group; h < (kv + 1) * group; h++) attend_block(&f, &b, h, n_k);
+    }
+    return true;
+}
+
+#define ITEMS_WANTED 32 /* enough for threads to share evenly */
+#define PART_BLOCKS  4  /* fewer query blocks are not worth packing the keys for */
 
 bool KERN_NAME(attention)(const qkv_attention *a) {
-    const size_t bytes = (size_t)longest(&a->k_layout) * sizeof(real);
+    const int64_t pairs = (int64_t)a->q_layout.n * a->kv_heads;
+    const int64_t parts =
+        pairs > 0 && pairs < ITEMS_WANTED ? (ITEMS_WANTED + pairs - 1) / pairs : 1;
     bool ok = true;
     QKV_PARALLEL_FOR_UNEVEN
-    for (int64_t item = 0; item < (int64_t)a->q_layout.n * a->heads; item++) {
-        const int32_t s = (int32_t)(item / a->heads), h = (int32_t)(item % a->heads);
-        real *p = qkv_kern_scratch(0, bytes);
-        if (!p) {
+    for (int64_t item = 0; item < pairs * parts; item++) {
+        const int32_t s = (int32_t)(item / parts / a->kv_heads),
+                      kv = (int32_t)(item / parts % a->kv_heads);
+        const int32_t part = (int32_t)(parts - 1 - item % parts),
+                      n = count_blocks(a, s); /* causal: long ones first */
+        const int32_t size = max32(PART_BLOCKS, (int32_t)((n + parts - 1) / parts));
+        const int32_t from = part * size, to = min32(from + size, n);
+        if (from < to && !attend(a, s, kv, from, to)) {
 #pragma omp atomic write
             ok = false;
-            continue;
         }
-        for (int32_t i = 0; i < qkv_layout_len(&a->q_layout, s); i++) {
-            const query q = find_query(a, s, h, i);
-            forward_query(a, &q, p);
-        }
-    }
-    return ok;
-}
-
-static void backward_query(const qkv_attention *a, const qkv_attention_grad *g, const query *q,
-                           real *p, real *dp, real *factor) {
-
-    const real lse = a->lse[q->row * a->heads + q->h];
-    const real *qr = a->q + q->row * a->ldq + (int64_t)q->h * a->d_head;
-    const real *dout = g->dout + q->row * g->lddo + (int64_t)q->h * a->d_value;
-    const bool related = a->relation.kind != QKV_REL_NONE;
-    real sum = 0;
-    scores(a, q, p);
-    FOR_KEYS(j, q) {
-        p[j] = (real)exp((double)(p[j] - lse));
-        factor[j] = 1;
-    }
-    drop(a, q, factor);
-    FOR_KEYS(j, q) {
-        dp[j] = dot(dout, value_row(a, q, j), a->d_value);
-        if (related && a->rel_v)
-            dp[j] += dot(dout, a->rel_v + (int64_t)relation_of(a, q, j) * a->d_value, a->d_value);
-        dp[j] *= factor[j];
-        sum += p[j] * dp[j];
-    }
-    if (g->dq)
-        memset(g->dq + q->row * g->lddq + (int64_t)q->h * a->d_head, 0,
-               (size_t)a->d_head * sizeof(real));
-    FOR_KEYS(j, q) {
-        const real ds = p[j] * (dp[j] - sum), kept = p[j] * factor[j];
-        const int64_t key = q->key0 + j;
-        real *dq = g->dq ? g->dq + q->row * g->lddq + (int64_t)q->h * a->d_head : NULL;
-        if (g->dv)
-            add_scaled(kept, dout, g->dv + key * g->lddv + (int64_t)q->kv * a->d_value, a->d_value);
-        if (dq) add_scaled(a->scale * ds, key_row(a, q, j), dq, a->d_head);
-        if (g->dk)
-            add_scaled(a->scale * ds, qr, g->dk + key * g->lddk + (int64_t)q->kv * a->d_head,
-                       a->d_head);
-        if (!related) continue;
-        const int64_t r = relation_of(a, q, j);
-        if (g->dbias && a->bias) g->dbias[(int64_t)q->h * a->relation.n + r] += ds;
-        if (dq && a->rel_k) add_scaled(ds, a->rel_k + r * a->d_head, dq, a->d_head);
-        if (g->drel_k && a->rel_k) add_scaled(ds, qr, g->drel_k + r * a->d_head, a->d_head);
-        if (g->drel_v && a->rel_v) add_scaled(kept, dout, g->drel_v + r * a->d_value, a->d_value);
-    }
-}
-
-static void clear_keys(const qkv_attention *a, const qkv_attention_grad *g, int32_t s, int32_t kv) {
-    for (int32_t j = 0; j < qkv_layout_len(&a->k_layout, s); j++) {
-        const int64_t key = a->k_layout.start[s] + j;
-        if (g->dk)
-            memset(g->dk + key * g->lddk + (int64_t)kv * a->d_head, 0,
-                   (size_t)a->d_head * sizeof(real));
-        if (g->dv)
-            memset(g->dv + key * g->lddv + (int64_t)kv * a->d_value, 0,
-                   (size_t)a->d_value * sizeof(real));
-    }
-}
-
-bool KERN_NAME(attention_grad)(const qkv_attention *a, const qkv_attention_grad *g) {
-    const int64_t most = longest(&a->k_layout);
-    const int32_t group = a->heads / a->kv_heads;
-    const bool shared = g->dbias || g->drel_k || g->drel_v;
-    bool ok = true;
-    QKV_PARALLEL_FOR_IF(!shared)
-    for (int64_t item = 0; item < (int64_t)a->q_layout.n * a->kv_heads; item++) {
-        const int32_t s = (int32_t)(item / a->kv_heads), kv = (int32_t)(item % a->kv_heads);
-        real *p = qkv_kern_scratch(0, (size_t)(3 * most) * sizeof(real));
-        if (!p) {
-#pragma omp atomic write
-            ok = false;
-            continue;
-        }
-        clear_keys(a, g, s, kv);
-        for (int32_t h = kv * group; h < (kv + 1) * group; h++)
-            for (int32_t i = 0; i < qkv_layout_len(&a->q_layout, s); i++) {
-                const query q = find_query(a, s, h, i);
-                backward_query(a, g, &q, p, p + most, p + 2 * most);
-            }
     }
     return ok;
 }

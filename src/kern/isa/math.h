@@ -31,6 +31,11 @@ static inline vreal v_exp(vreal x) {
     for (int i = 0; i < VW; i++) x[i] = exp(x[i]);
     return x;
 }
+/* 2ˣ for x ≤ 0 or little above it, as in a softmax; below −126 it stays at 2⁻¹²⁶. */
+static inline vreal v_exp2_down(vreal x) {
+    for (int i = 0; i < VW; i++) x[i] = exp2(x[i]);
+    return x;
+}
 static inline vreal v_tanh(vreal x) {
     for (int i = 0; i < VW; i++) x[i] = tanh(x[i]);
     return x;
@@ -80,6 +85,20 @@ static inline vreal v_exp_sum(vreal x, vreal low) {
 }
 static inline vreal v_exp(vreal x) {
     return v_exp_sum(x, v_set(0));
+}
+
+/* 2ⁿ·2ʳ with one polynomial of degree 5 and an addition to the exponent: no denormals, so no second
+ * factor. */
+static inline vreal v_exp2_down(vreal x) {
+    const float round = 0x1.8p23f;
+    x = v_max(v_set(-126.0f), x);
+    const vreal t = x + round, r = x - (t - round);
+    vreal p = v_fma(v_set(1.3264727e-3f), r, v_set(9.6715127e-3f));
+    p = v_fma(p, r, v_set(5.5507337e-2f));
+    p = v_fma(p, r, v_set(0.24022242f));
+    p = v_fma(p, r, v_set(0.69314698f));
+    p = v_fma(p, r, v_set(1.0f));
+    return (vreal)((vint)p + ((vint)t << 23));
 }
 
 /* Near 0 an odd polynomial, where 1 − 2/(e²ˣ + 1) would cancel. */

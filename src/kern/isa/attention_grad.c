@@ -1,0 +1,369 @@
+/* Fused attention, backward. The weights are made again, tile by tile, from the row's log-sum-exp:
+ *     P = exp2(S − lse),  dP = (dout·Vᵀ + dout·rel_vᵀ)·drop,  dS = P·(dP − D),  D = Σ P·dP =
+ * dout·out dV = (P·drop)ᵀ·dout,   dK = scale·dSᵀ·q,   dq = scale·dS·K + dR·rel_k dR = dS summed by
+ * relation for each row:  dbias = Σ_rows dR,  drel_k = dRᵀ·q W = P·drop summed by relation: drel_v
+ * = Wᵀ·dout A work item is (sequence, key head): it owns its dK and dV and takes its heads and
+ * query blocks in order. A long sequence with few heads is cut into parts of its query blocks with
+ * sums of their own, added in order; how it is cut depends on the sequence and the number of heads
+ * only. Sums over sequences (dbias, drel) go through at most UNITS partial sums, added in order. */
+#include "base/thread.h"
+#include "kern/isa/attention_block.h"
+
+#define UNITS       64 /* partial sums of the gradients that sequences share */
+#define PARTS       8  /* heads times parts that a long sequence is cut into */
+#define PART_BLOCKS 8  /* fewer query blocks are not worth a part */
+
+/* Scratch slots: of a thread's own work, of the parts' dK and dV, of the shared gradients. */
+enum { SLOT_WORK, SLOT_PARTS, SLOT_SHARED };
+
+typedef struct backward {
+    const qkv_attention *a;
+    const qkv_attention_grad *g;
+    real *keys_t, *keys, *values_t, *rel_k_t, *rel_k, *rel_v_t; /* panels */
+    real *q, *q_panels, *dout, *dout_panels, *dq;               /* of one query block */
+    real *weights, *ds;                                         /* tiles */
+    real *tables_k, *tables_v, *sums_k, *sums_v;                /* by relation, for each row */
+    real *lse, *inner;             /* of each row: lse in units of log 2; D */
+    real *dk, *dv;                 /* sums of the item, one row a key */
+    real *dbias, *drel_k, *drel_v; /* sums of the unit */
+    int64_t ldq, ldo, ldt;
+} backward;
+
+/* Lays out the scratch memory of a sequence with n_k keys; returns its size in bytes. */
+static size_t lay_out(backward *w, const qkv_attention *a, const qkv_attention_grad *g, int64_t n_k,
+                      real *base) {
+    carver c = {base, 0};
+    *w = (backward){.a = a,
+                    .g = g,
+                    .ldq = round_up(a->d_head, VW),
+                    .ldo = round_up(a->d_value, VW),
+                    .ldt = round_up(a->relation.n, VW)};
+    w->keys_t = carve(&c, panels_size(a->d_head, n_k));
+    w->keys = carve(&c, panels_size(n_k, a->d_head));
+    w->values_t = carve(&c, panels_size(a->d_value, n_k));
+    w->q = carve(&c, ROWS * w->ldq);
+    w->q_panels = carve(&c, panels_size(ROWS, a->d_head));
+    w->dout = carve(&c, ROWS * w->ldo);
+    w->dout_panels = carve(&c, panels_size(ROWS, a->d_value));
+    w->dq = carve(&c, ROWS * w->ldq);
+    w->weights = carve(&c, ROWS * LDS);
+    w->ds = carve(&c, ROWS * LDS);
+    w->lse = carve(&c, ROWS);
+    w->inner = carve(&c, ROWS);
+    w->dk = carve(&c, n_k * w->ldq);
+    w->dv = carve(&c, n_k * w->ldo);
+    if (related(a)) {
+        w->tables_k = carve(&c, (a->rel_k ? ROWS : 1) * w->ldt);
+        w->sums_k = carve(&c, (a->rel_k ? ROWS : 1) * w->ldt);
+        if (a->rel_k) w->rel_k_t = carve(&c, panels_size(a->d_head, a->relation.n));
+        if (a->rel_k) w->rel_k = carve(&c, panels_size(a->relation.n, a->d_head));
+    }
+    if (values_related(a)) {
+        w->tables_v = carve(&c, ROWS * w->ldt);
+        w->sums_v = carve(&c, ROWS * w->ldt);
+        w->rel_v_t = carve(&c, panels_size(a->d_value, a->relation.n));
+    }
+    return c.used * sizeof(real);
+}
+
+static void pack(backward *w, int32_t s, int32_t kv, int32_t n_k) {
+    const qkv_attention *a = w->a;
+    const real *k = a->k + a->k_layout.start[s] * a->ldk + (int64_t)kv * a->d_head;
+    const real *v = a->v + a->k_layout.start[s] * a->ldv + (int64_t)kv * a->d_value;
+    pack_rows(k, a->ldk, n_k, a->d_head, w->keys_t);
+    pack_columns(k, a->ldk, n_k, a->d_head, 1, w->keys);
+    pack_rows(v, a->ldv, n_k, a->d_value, w->values_t);
+    if (w->rel_k) pack_rows(a->rel_k, a->d_head, a->relation.n, a->d_head, w->rel_k_t);
+    if (w->rel_k) pack_columns(a->rel_k, a->d_head, a->relation.n, a->d_head, 1, w->rel_k);
+    if (w->rel_v_t) pack_rows(a->rel_v, a->d_value, a->relation.n, a->d_value, w->rel_v_t);
+}
+
+static void clear(real *x, int64_t n) {
+    memset(x, 0, (size_t)n * sizeof *x);
+}
+
+/* Copies and packs a query block's q and dout, and prepares its rows' lse, D and tables. */
+static void begin_block(backward *w, const block *b, int32_t h) {
+    const qkv_attention *a = w->a;
+    const int64_t row0 = a->q_layout.start[b->s] + b->i0;
+    const real *q = a->q + row0 * a->ldq + (int64_t)h * a->d_head;
+    const real *out = a->out + row0 * a->ldo + (int64_t)h * a->d_value;
+    const real *dout = w->g->dout + row0 * w->g->lddo + (int64_t)h * a->d_value;
+    copy_rows(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q, w->ldq);
+    pack_columns(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q_panels);
+    copy_rows(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout, w->ldo);
+    pack_columns(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout_panels);
+    clear(w->dq, b->rows * w->ldq);
+    for (int32_t row = 0; row < b->rows; row++) {
+        vreal sum = v_set(0);
+        for (int32_t j = 0; j < a->d_value; j += VW) {
+            const int64_t n = min32(VW, a->d_value - j);
+            sum = v_fma(v_load_n(out + row * a->ldo + j, n),
+                        v_load_n(w->dout + row * w->ldo + j, n), sum);
+        }
+        w->inner[row] = v_sum(sum);
+        w->lse[row] = a->lse[(row0 + row) * a->heads + h] * LOG2E;
+    }
+    if (w->tables_k) {
+        score_tables(b, h, w->q, w->ldq, w->rel_k_t, w->tables_k);
+        clear(w->sums_k, (a->rel_k ? b->rows : 1) * w->ldt);
+    }
+    if (w->tables_v) {
+        product_scores(b->rows, w->dout, w->ldo, w->rel_v_t, (int64_t)a->d_value * PANEL,
+                       a->d_value, w->tables_v, w->ldt, a->relation.n, NULL);
+        clear(w->sums_v, b->rows * w->ldt);
+    }
+}
+
+/* From S and dP of a row to the weights that met V, and dS. */
+static void weigh_row(backward *w, const block *b, const run *r, int32_t h, int32_t row) {
+    const qkv_attention *a = w->a;
+    real *p = w->weights + row * LDS, *ds = w->ds + row * LDS;
+    const range c = row_columns(r, row);
+    if (c.from < c.to) {
+        const vreal lse = v_set(w->lse[row]), inner = v_set(w->inner[row]);
+        if (w->tables_k) add_related(b, r, row, w->tables_k + (a->rel_k ? row * w->ldt : 0), p);
+        if (w->tables_v) add_related(b, r, row, w->tables_v + row * w->ldt, ds);
+        if (a->dropout > 0) {
+            real factors[KEYS];
+            const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
+            drop_factors(a->rng, qkv_attention_drop_index(a, q_row, h, r->from + c.from),
+                         c.to - c.from, a->dropout, factors);
+            for (int32_t j = c.from; j < c.to; j += VW) {
+                const vreal weight = v_exp2_down(v_load(p + j) - lse),
+                            factor = v_load(factors + j - c.from);
+                v_store(ds + j, weight * (v_load(ds + j) * factor - inner));
+                v_store(p + j, weight * factor);
+            }
+        } else {
+            for (int32_t j = c.from; j < c.to; j += VW) {
+                const vreal weight = v_exp2_down(v_load(p + j) - lse);
+                v_store(ds + j, weight * (v_load(ds + j) - inner));
+                v_store(p + j, weight);
+            }
+        }
+    }
+    if (!r->full) {
+        blank(b, r, row, p, 0);
+        blank(b, r, row, ds, 0);
+    }
+    if (w->sums_k) collect_related(b, r, row, ds, w->sums_k + (a->rel_k ? row * w->ldt : 0));
+    if (w->sums_v) collect_related(b, r, row, p, w->sums_v + row * w->ldt);
+}
+
+/* One run of keys: both tiles, then the three products with them. */
+static void do_run(backward *w, const block *b, const run *r, int32_t h, int64_t n_k) {
+    const qkv_attention *a = w->a;
+    const range *strips = r->full ? NULL : r->strips;
+    range key_strips[STRIPS];
+    if (!r->full) look_at_key_strips(b, r, key_strips);
+    const range *rows = r->full ? NULL : key_strips;
+    product_scores(b->rows, w->q, w->ldq, w->keys_t + (int64_t)r->from * a->d_head,
+                   (int64_t)a->d_head * PANEL, a->d_head, w->weights, LDS, r->width, strips);
+    product_scores(b->rows, w->dout, w->ldo, w->values_t + (int64_t)r->from * a->d_value,
+                   (int64_t)a->d_value * PANEL, a->d_value, w->ds, LDS, r->width, strips);
+    for (int32_t row = 0; row < b->rows; row++) weigh_row(w, b, r, h, row);
+    if (w->g->dv)
+        product_columns(r->n, w->weights, LDS, w->dout_panels, (int64_t)b->rows * PANEL, b->rows,
+                        w->dv + r->from * w->ldo, w->ldo, a->d_value, rows);
+    if (w->g->dk)
+        product_columns(r->n, w->ds, LDS, w->q_panels, (int64_t)b->rows * PANEL, b->rows,
+                        w->dk + r->from * w->ldq, w->ldq, a->d_head, rows);
+    if (w->g->dq)
+        product_rows(b->rows, w->ds, LDS, w->keys + (int64_t)r->from * PANEL, n_k * PANEL, r->n,
+                     w->dq, w->ldq, a->d_head, strips);
+}
+
+/* The gradients that come from sums by relation, and dq. */
+static void end_block(backward *w, const block *b, int32_t h) {
+    const qkv_attention *a = w->a;
+    const int32_t n = a->relation.n;
+    const int64_t row0 = a->q_layout.start[b->s] + b->i0;
+    for (int64_t i = 0; i < b->rows * w->ldq; i++) w->dq[i] *= a->scale;
+    if (w->rel_k)
+        product_rows(b->rows, w->sums_k, w->ldt, w->rel_k, (int64_t)n * PANEL, n, w->dq, w->ldq,
+                     a->d_head, NULL);
+    if (w->g->dq)
+        copy_rows(w->dq, w->ldq, b->rows, a->d_head, 1,
+                  w->g->dq + row0 * w->g->lddq + (int64_t)h * a->d_head, w->g->lddq);
+    if (w->dbias)
+        for (int32_t row = 0; row < (a->rel_k ? b->rows : 1); row++)
+            for (int32_t i = 0; i < n; i++)
+                w->dbias[(int64_t)h * n + i] += w->sums_k[row * w->ldt + i];
+    if (w->drel_k)
+        product_columns(n, w->sums_k, w->ldt, w->q_panels, (int64_t)b->rows * PANEL, b->rows,
+                        w->drel_k, w->ldq, a->d_head, NULL);
+    if (w->drel_v)
+        product_columns(n, w->sums_v, w->ldt, w->dout_panels, (int64_t)b->rows * PANEL, b->rows,
+                        w->drel_v, w->ldo, a->d_value, NULL);
+}
+
+/* ---- shared gradients: one set of sums a unit ---- */
+
+typedef struct shared {
+    int64_t n_bias, n_rel_k, n_rel_v, size; /* reals of each, and of a unit */
+    real *sums;
+} shared;
+
+static shared shared_plan(const qkv_attention *a, const qkv_attention_grad *g) {
+    shared p = {0};
+    const bool any = a->relation.kind != QKV_REL_NONE;
+    p.n_bias = any && a->bias && g->dbias ? (int64_t)a->heads * a->relation.n : 0;
+    p.n_rel_k = any && a->rel_k && g->drel_k ? a->relation.n * round_up(a->d_head, VW) : 0;
+    p.n_rel_v = any && a->rel_v && g->drel_v ? a->relation.n * round_up(a->d_value, VW) : 0;
+    p.size = round_up(p.n_bias + p.n_rel_k + p.n_rel_v, 16);
+    return p;
+}
+
+static void shared_give(const shared *p, int64_t unit, backward *w) {
+    real *at = p->sums + unit * p->size;
+    w->dbias = p->n_bias ? at : NULL;
+    w->drel_k = p->n_rel_k ? at + p->n_bias : NULL;
+    w->drel_v = p->n_rel_v ? at + p->n_bias + p->n_rel_k : NULL;
+}
+
+/* Adds the units' sums, in order. q was scaled when it was packed; rel_k's gradient wants it as it
+ * was. */
+static void shared_add(const shared *p, int64_t units, const qkv_attention *a,
+                       const qkv_attention_grad *g) {
+    const int64_t ldq = round_up(a->d_head, VW), ldo = round_up(a->d_value, VW);
+    const real unscale = 1 / (a->scale * LOG2E);
+    for (int64_t u = 0; u < units; u++) {
+        const real *bias = p->sums + u * p->size, *rel_k = bias + p->n_bias,
+                   *rel_v = rel_k + p->n_rel_k;
+        for (int64_t i = 0; i < p->n_bias; i++) g->dbias[i] += bias[i];
+        for (int64_t i = 0; p->n_rel_k && i < a->relation.n; i++)
+            for (int64_t j = 0; j < a->d_head; j++)
+                g->drel_k[i * a->d_head + j] += unscale * rel_k[i * ldq + j];
+        for (int64_t i = 0; p->n_rel_v && i < a->relation.n; i++)
+            for (int64_t j = 0; j < a->d_value; j++)
+                g->drel_v[i * a->d_value + j] += rel_v[i * ldo + j];
+    }
+}
+
+/* ---- items ---- */
+
+/* Where an item's dK and dV go: an array of its own for a part of a sequence (NULL: straight to the
+ * result). */
+typedef struct item {
+    int32_t s, kv, from, to; /* query blocks */
+    real *part;
+} item;
+
+static int32_t count_parts(const qkv_attention *a, int32_t s) {
+    const int32_t wanted = a->kv_heads < PARTS ? (PARTS + a->kv_heads - 1) / a->kv_heads : 1;
+    return max32(1, min32(wanted, count_blocks(a, s) / PART_BLOCKS));
+}
+
+static int64_t part_size(const qkv_attention *a, int32_t s) {
+    return (int64_t)qkv_layout_len(&a->k_layout, s) *
+           (round_up(a->d_head, VW) + round_up(a->d_value, VW));
+}
+
+/* Writes the sums of `parts` parts, added in order, to the result. */
+static void write_keys(const qkv_attention *a, const qkv_attention_grad *g, int32_t s, int32_t kv,
+                       const real *sums, int32_t parts) {
+    const int64_t ldq = round_up(a->d_head, VW), ldo = round_up(a->d_value, VW),
+                  size = part_size(a, s);
+    const int64_t n_k = qkv_layout_len(&a->k_layout, s), key0 = a->k_layout.start[s];
+    for (int64_t j = 0; j < n_k; j++) {
+        real *dk = g->dk ? g->dk + (key0 + j) * g->lddk + (int64_t)kv * a->d_head : NULL;
+        real *dv = g->dv ? g->dv + (key0 + j) * g->lddv + (int64_t)kv * a->d_value : NULL;
+        for (int32_t c = 0; c < a->d_head && dk; c += VW) {
+            vreal sum = v_load(sums + j * ldq + c);
+            for (int32_t p = 1; p < parts; p++) sum = sum + v_load(sums + p * size + j * ldq + c);
+            v_store_n(dk + c, LN2 * sum,
+                      min32(VW, a->d_head - c)); /* q was scaled by scale·log₂e */
+        }
+        for (int32_t c = 0; c < a->d_value && dv; c += VW) {
+            const real *at = sums + n_k * ldq + j * ldo + c;
+            vreal sum = v_load(at);
+            for (int32_t p = 1; p < parts; p++) sum = sum + v_load(at + p * size);
+            v_store_n(dv + c, sum, min32(VW, a->d_value - c));
+        }
+    }
+}
+
+static bool do_item(const qkv_attention *a, const qkv_attention_grad *g, const item *it,
+                    const shared *p, int64_t unit) {
+    const int32_t group = a->heads / a->kv_heads, n_k = qkv_layout_len(&a->k_layout, it->s);
+    backward w;
+    real *base = qkv_kern_scratch(SLOT_WORK, lay_out(&w, a, g, n_k, NULL));
+    if (!base) return false;
+    lay_out(&w, a, g, n_k, base);
+    if (it->part)
+        w.dk = it->part, w.dv = it->part + n_k * w.ldq;
+    else
+        w.dv = w.dk + n_k * w.ldq; /* together, as a part is */
+    if (p->size) shared_give(p, unit, &w);
+    pack(&w, it->s, it->kv, n_k);
+    clear(w.dk, part_size(a, it->s));
+    for (int32_t h = it->kv * group; h < (it->kv + 1) * group; h++)
+        for (int32_t i = it->from; i < it->to; i++) {
+            block b;
+            run r;
+            look_at_block(a, it->s, i, &b);
+            begin_block(&w, &b, h);
+            FOR_RUNS(&b, &r) do_run(&w, &b, &r, h, n_k);
+            end_block(&w, &b, h);
+        }
+    if (!it->part) write_keys(a, g, it->s, it->kv, w.dk, 1);
+    return true;
+}
+
+/* Runs n items, made by number from `make`'s arguments, in units that own a set of shared sums
+ * each. */
+typedef struct batch {
+    int32_t s, parts; /* one long sequence in parts; or parts = 0: all sequences that need none */
+    real *sums;       /* of the parts */
+    int64_t n;
+} batch;
+
+static bool make_item(const qkv_attention *a, const batch *bt, int64_t i, item *it) {
+    if (bt->parts) {
+        const int32_t part = (int32_t)(bt->parts - 1 - i % bt->parts), n = count_blocks(a, bt->s);
+        *it = (item){bt->s, (int32_t)(i / bt->parts), (int32_t)((int64_t)n * part / bt->parts),
+                     (int32_t)((int64_t)n * (part + 1) / bt->parts), NULL};
+        it->part = bt->sums + ((int64_t)it->kv * bt->parts + part) * part_size(a, bt->s);
+        return true;
+    }
+    const int32_t s = (int32_t)(i / a->kv_heads);
+    *it = (item){s, (int32_t)(i % a->kv_heads), 0, count_blocks(a, s), NULL};
+    return count_parts(a, s) == 1;
+}
+
+static bool do_batch(const qkv_attention *a, const qkv_attention_grad *g, const batch *bt) {
+    shared p = shared_plan(a, g);
+    const int64_t units = p.size && bt->n > UNITS ? UNITS : bt->n;
+    if (p.size &&
+        !(p.sums = qkv_kern_scratch(SLOT_SHARED, (size_t)(units * p.size) * sizeof(real))))
+        return false;
+    if (p.size) clear(p.sums, units * p.size);
+    bool ok = true;
+    QKV_PARALLEL_FOR_UNEVEN
+    for (int64_t u = 0; u < units; u++)
+        for (int64_t i = u * bt->n / units; i < (u + 1) * bt->n / units; i++) {
+            item it;
+            if (make_item(a, bt, i, &it) && !do_item(a, g, &it, &p, u)) {
+#pragma omp atomic write
+                ok = false;
+            }
+        }
+    if (ok && p.size) shared_add(&p, units, a, g);
+    return ok;
+}
+
+bool KERN_NAME(attention_grad)(const qkv_attention *a, const qkv_attention_grad *g) {
+    const batch short_ones = {.n = (int64_t)a->q_layout.n * a->kv_heads};
+    if (!do_batch(a, g, &short_ones)) return false;
+    for (int32_t s = 0; s < a->q_layout.n; s++) {
+        const int32_t parts = count_parts(a, s);
+        if (parts == 1) continue;
+        batch bt = {.s = s, .parts = parts, .n = (int64_t)a->kv_heads * parts};
+        bt.sums = qkv_kern_scratch(SLOT_PARTS, (size_t)(bt.n * part_size(a, s)) * sizeof(real));
+        if (!bt.sums || !do_batch(a, g, &bt)) return false;
+        for (int32_t kv = 0; kv < a->kv_heads; kv++)
+            write_keys(a, g, s, kv, bt.sums + (int64_t)kv * parts * part_size(a, s), parts);
+    }
+    return true;
+}

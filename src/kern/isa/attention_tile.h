@@ -1,0 +1,152 @@
+/* The small matrix product inside attention, and the packing that feeds it.
+ *
+ * A score tile is made and used while it is in the cache, so its products are short and cannot go
+ * through the large gemm. They all have one shape: C += A·B, where B lies in panels PANEL columns
+ * wide ([panel][k][PANEL], zeros beyond the last column) and A is broadcast from memory, from rows
+ * (a[m·lda + k]) or from columns (a[k·lda + m]). The register tile is STRIP rows by one or two
+ * vectors: 12 sums in flight hide the latency of the multiply-add. The sum over k of one element
+ * runs in order, whatever tile it falls into. */
+#ifndef QKV_KERN_ATTENTION_TILE_H
+#define QKV_KERN_ATTENTION_TILE_H
+
+#include "kern/isa/math.h"
+
+#define PANEL  (2 * VW)
+#define STRIP  6
+#define INLINE static inline __attribute__((always_inline))
+
+static inline int64_t round_up(int64_t n, int64_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
+
+/* One register tile: mr ≤ STRIP rows by nv vectors; mr, nv, by_column and add are constants where
+ * it is inlined. */
+INLINE void tile(int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
+                 const real *b, int64_t k, real *c, int64_t ldc) {
+    vreal sum[STRIP][2];
+#pragma GCC unroll 6
+    for (int i = 0; i < mr; i++)
+        for (int v = 0; v < nv; v++) sum[i][v] = add ? v_load(c + i * ldc + v * VW) : v_set(0);
+    for (int64_t p = 0; p < k; p++) {
+        vreal right[2];
+        for (int v = 0; v < nv; v++) right[v] = v_load(b + p * PANEL + v * VW);
+#pragma GCC unroll 6
+        for (int i = 0; i < mr; i++) {
+            const vreal left = v_set(by_column ? a[p * lda + i] : a[i * lda + p]);
+            for (int v = 0; v < nv; v++) sum[i][v] = v_fma(left, right[v], sum[i][v]);
+        }
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < mr; i++)
+        for (int v = 0; v < nv; v++) v_store(c + i * ldc + v * VW, sum[i][v]);
+}
+
+#define TILE_ROWS(mr)                                                                              \
+    case mr:                                                                                       \
+        if (nv == 2)                                                                               \
+            tile(mr, 2, by_column, add, a, lda, b, k, c, ldc);                                     \
+        else                                                                                       \
+            tile(mr, 1, by_column, add, a, lda, b, k, c, ldc);                                     \
+        break;
+
+INLINE void tile_any(int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
+                     const real *b, int64_t k, real *c, int64_t ldc) {
+    switch (mr) {
+        TILE_ROWS(1)
+        TILE_ROWS(2)
+        TILE_ROWS(3)
+        TILE_ROWS(4)
+        TILE_ROWS(5)
+        TILE_ROWS(6)
+    }
+}
+
+typedef struct range {
+    int32_t from, to;
+} range;
+
+/* C = A·B by rows of A, only the panels of C that `columns` of the row's strip touches (NULL: all).
+ */
+static inline void product_scores(int32_t m, const real *a, int64_t lda, const real *b,
+                                  int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
+                                  const range *columns) {
+    for (int32_t j = 0; j < n; j += PANEL, b += panel)
+        for (int32_t i = 0, s = 0; i < m; i += STRIP, s++)
+            if (!columns || (columns[s].from < j + PANEL && columns[s].to > j))
+                tile_any(m - i < STRIP ? m - i : STRIP, n - j > VW ? 2 : 1, false, false,
+                         a + i * lda, lda, b, k, c + i * ldc + j, ldc);
+}
+
+/* C += A·B, for each strip of rows only k in `inner` (NULL: all). */
+INLINE void product(bool by_column, int32_t m, const real *a, int64_t lda, const real *b,
+                    int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n, const range *inner) {
+    for (int32_t j = 0; j < n; j += PANEL, b += panel)
+        for (int32_t i = 0, s = 0; i < m; i += STRIP, s++) {
+            const range r = inner ? inner[s] : (range){0, k};
+            if (r.from >= r.to) continue;
+            const real *from = by_column ? a + i + r.from * lda : a + i * lda + r.from;
+            tile_any(m - i < STRIP ? m - i : STRIP, n - j > VW ? 2 : 1, by_column, true, from, lda,
+                     b + (int64_t)r.from * PANEL, r.to - r.from, c + i * ldc + j, ldc);
+        }
+}
+
+static inline void product_rows(int32_t m, const real *a, int64_t lda, const real *b, int64_t panel,
+                                int32_t k, real *c, int64_t ldc, int32_t n, const range *inner) {
+    product(false, m, a, lda, b, panel, k, c, ldc, n, inner);
+}
+
+static inline void product_columns(int32_t m, const real *a, int64_t lda, const real *b,
+                                   int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
+                                   const range *inner) {
+    product(true, m, a, lda, b, panel, k, c, ldc, n, inner);
+}
+
+/* ---- packing ---- */
+
+/* Reals in the panels of `rows` rows of `cols` columns. */
+static inline int64_t panels_size(int64_t rows, int64_t cols) {
+    return rows * round_up(cols, PANEL);
+}
+
+/* Panels of columns: B[k = row][n = column] = factor·x; a panel takes rows·PANEL reals. */
+static inline void pack_columns(const real *x, int64_t ld, int64_t rows, int64_t cols, real factor,
+                                real *out) {
+    const vreal f = v_set(factor);
+    for (int64_t c = 0; c < cols; c += VW) {
+        const int64_t n = cols - c < VW ? cols - c : VW;
+        real *to = out + c / PANEL * rows * PANEL + c % PANEL;
+        if (n == VW)
+            for (int64_t r = 0; r < rows; r++) v_store(to + r * PANEL, f * v_load(x + r * ld + c));
+        else
+            for (int64_t r = 0; r < rows; r++)
+                v_store(to + r * PANEL, f * v_load_n(x + r * ld + c, n));
+    }
+}
+
+/* Panels of rows: B[k = column][n = row] = x; a panel takes cols·PANEL reals. */
+static inline void pack_rows(const real *x, int64_t ld, int64_t rows, int64_t cols, real *out) {
+    for (int64_t r = 0; r < rows; r += VW) {
+        const int64_t n = rows - r < VW ? rows - r : VW;
+        real *to = out + r / PANEL * cols * PANEL + r % PANEL;
+        int64_t c = 0;
+        if (n == VW)
+            for (; c + VW <= cols; c += VW) v_transpose(x + r * ld + c, ld, to + c * PANEL, PANEL);
+        for (; c < cols; c++) {
+            vreal column = v_set(0);
+            for (int64_t i = 0; i < n; i++) column[i] = x[(r + i) * ld + c];
+            v_store(to + c * PANEL, column);
+        }
+    }
+}
+
+/* rows × cols, contiguous with row stride ldy ≥ cols, times factor. */
+static inline void copy_rows(const real *x, int64_t ldx, int64_t rows, int64_t cols, real factor,
+                             real *y, int64_t ldy) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c += VW) {
+            const int64_t n = cols - c < VW ? cols - c : VW;
+            v_store_n(y + r * ldy + c, factor * v_load_n(x + r * ldx + c, n), n);
+        }
+}
+
+#endif

@@ -1,0 +1,614 @@
+/* Attention and its gradients against a dense reference in double, for every instruction set; the
+ * same bits for any number of threads; a sequence alone gives the bits it has in a packed batch. */
+#include "harness.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "kern/kern.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- patterns ---- */
+
+static int causal(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
+    (void)p, (void)q0, (void)q1;
+    out[0] = (qkv_span){0, n_k, -QKV_SPAN_ANY, 0};
+    return 1;
+}
+
+static int window(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
+    const int32_t w = *(const int32_t *)p;
+    (void)q0, (void)q1;
+    out[0] = (qkv_span){0, n_k, -w, w};
+    return 1;
+}
+
+/* Six first keys, a window of 20 keys back beyond them, and a few far keys that depend on the query
+ * block. */
+static int mixed(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
+    (void)p, (void)q1;
+    const int32_t first = n_k < 6 ? n_k : 6, block = q0 / QKV_QUERY_BLOCK,
+                  end = (block + 1) * QKV_QUERY_BLOCK;
+    int n = 0;
+    out[n++] = (qkv_span){0, first, -QKV_SPAN_ANY, QKV_SPAN_ANY};
+    out[n++] = (qkv_span){first, n_k < end ? n_k : end, -20, 0};
+    for (int32_t k = end + 3; k + 2 <= n_k && n < 8; k += 30 + 7 * block)
+        out[n++] = (qkv_span){k, k + 2, -QKV_SPAN_ANY, QKV_SPAN_ANY};
+    return n;
+}
+
+/* Only even-numbered blocks of queries see anything, and of those only queries beyond key 10's
+ * reach. */
+static int sparse(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
+    (void)p, (void)q1;
+    if (q0 / QKV_QUERY_BLOCK % 2) return 0;
+    out[0] = (qkv_span){n_k < 2 ? n_k : 2, n_k < 10 ? n_k : 10, 1, QKV_SPAN_ANY};
+    return 1;
+}
+
+/* ---- cases ---- */
+
+typedef struct shape {
+    const char *name;
+    int32_t heads, kv_heads, d_head, d_value;
+    qkv_spans_fn spans;
+    int32_t pattern;
+    int32_t n, q_len[5], k_len[5]; /* k_len[0] = 0: as q_len */
+    int32_t q_pos[5];
+    qkv_relation_kind relation;
+    int32_t relations, zero;
+    bool bias, rel_k, rel_v;
+    float dropout;
+} shape;
+
+static const shape shapes[] = {
+    {"full", 3, 3, 16, 16, NULL, 0, 3, {70, 33, 1}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"full, many keys", 1, 1, 16, 16, NULL, 0, 1, {1300}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"causal", 2, 2, 32, 32, causal, 0, 3, {130, 64, 257}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"causal, long", 1, 1, 48, 48, causal, 0, 1, {1100}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"window", 2, 2, 16, 16, window, 9, 2, {200, 15}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"spans", 2, 2, 24, 24, mixed, 0, 2, {300, 61}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"rows that see nothing", 2, 2, 16, 16, sparse, 0, 2, {150, 5}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"no keys", 2, 1, 8, 8, NULL, 0, 3, {5, 4, 3}, {0, 7, 0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"cross", 2, 2, 64, 64, NULL, 0, 3, {7, 90, 65}, {120, 3, 64}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"grouped keys", 6, 2, 16, 16, causal, 0, 2, {100, 40}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"unequal widths", 2, 1, 24, 40, causal, 0, 2, {80, 30}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"odd widths", 2, 2, 5, 11, NULL, 0, 2, {37, 66}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"wide heads", 2, 2, 192, 192, causal, 0, 1, {97}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"one new token",
+     4,
+     2,
+     64,
+     64,
+     causal,
+     0,
+     3,
+     {1, 1, 3},
+     {200, 1, 67},
+     {199, 0, 64},
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0},
+    {"positions in mid-block",
+     2,
+     2,
+     16,
+     16,
+     mixed,
+     0,
+     2,
+     {100, 7},
+     {170, 90},
+     {50, 63},
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0},
+    {"distance bias",
+     4,
+     4,
+     16,
+     16,
+     causal,
+     0,
+     2,
+     {150, 20},
+     {0},
+     {0},
+     QKV_REL_DISTANCE,
+     33,
+     30,
+     1,
+     0,
+     0,
+     0},
+    {"distance bias, long",
+     1,
+     1,
+     16,
+     16,
+     NULL,
+     0,
+     1,
+     {700},
+     {0},
+     {0},
+     QKV_REL_DISTANCE,
+     1401,
+     700,
+     1,
+     0,
+     0,
+     0},
+    {"matrix bias",
+     2,
+     2,
+     16,
+     16,
+     NULL,
+     0,
+     2,
+     {90, 31},
+     {0},
+     {0},
+     QKV_REL_MATRIX,
+     12,
+     0,
+     1,
+     0,
+     0,
+     0},
+    {"relative keys",
+     2,
+     2,
+     16,
+     16,
+     causal,
+     0,
+     2,
+     {90, 31},
+     {0},
+     {0},
+     QKV_REL_DISTANCE,
+     17,
+     8,
+     0,
+     1,
+     0,
+     0},
+    {"relative values",
+     2,
+     2,
+     16,
+     16,
+     NULL,
+     0,
+     2,
+     {90, 31},
+     {0},
+     {0},
+     QKV_REL_DISTANCE,
+     17,
+     8,
+     0,
+     0,
+     1,
+     0},
+    {"relative, all",
+     4,
+     2,
+     16,
+     24,
+     window,
+     30,
+     2,
+     {90, 131},
+     {0},
+     {0},
+     QKV_REL_MATRIX,
+     9,
+     0,
+     1,
+     1,
+     1,
+     0},
+    {"dropout", 2, 2, 16, 16, causal, 0, 2, {150, 31}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0.3f},
+    {"everything",
+     4,
+     2,
+     20,
+     12,
+     mixed,
+     0,
+     3,
+     {140, 31, 70},
+     {0},
+     {0},
+     QKV_REL_DISTANCE,
+     25,
+     12,
+     1,
+     1,
+     1,
+     0.2f},
+};
+#define N_SHAPES (sizeof shapes / sizeof *shapes)
+
+/* A problem with its inputs and one set of outputs. */
+typedef struct problem {
+    const shape *shape;
+    int32_t q_start[6], k_start[6];
+    int64_t matrix_start[5];
+    qkv_attention a;
+    qkv_attention_grad g;
+    int64_t rq, rk, n_rel_k, n_rel_v, n_bias;
+    real *block; /* everything of reals */
+    uint8_t *matrix;
+    int64_t n_out; /* reals from `out` on: out, lse, dq, dk, dv, dbias, drel_k, drel_v */
+} problem;
+
+static int32_t key_len(const shape *s, int32_t i) {
+    return s->k_len[0] || s->k_len[1] ? s->k_len[i] : s->q_len[i];
+}
+
+static void problem_make(problem *p, const shape *s) {
+    *p = (problem){.shape = s};
+    int64_t cells = 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        p->q_start[i + 1] = p->q_start[i] + s->q_len[i];
+        p->k_start[i + 1] = p->k_start[i] + key_len(s, i);
+        p->matrix_start[i] = cells;
+        cells += (int64_t)s->q_len[i] * key_len(s, i);
+    }
+    p->rq = p->q_start[s->n], p->rk = p->k_start[s->n];
+    /* rows are wider than needed, as views of one projection are */
+    const int64_t wq = (int64_t)s->heads * s->d_head + 3, wk = (int64_t)s->kv_heads * s->d_head + 1;
+    const int64_t wv = (int64_t)s->kv_heads * s->d_value + 2,
+                  wo = (int64_t)s->heads * s->d_value + 5;
+    p->n_bias = (int64_t)s->heads * s->relations;
+    p->n_rel_k = (int64_t)s->relations * s->d_head;
+    p->n_rel_v = (int64_t)s->relations * s->d_value;
+    const int64_t inputs =
+        p->rq * (wq + wo) + p->rk * (wk + wv) + p->n_bias + p->n_rel_k + p->n_rel_v;
+    p->n_out =
+        p->rq * (wo + s->heads + wq) + p->rk * (wk + wv) + p->n_bias + p->n_rel_k + p->n_rel_v;
+    p->block = qkv_alloc((size_t)(inputs + p->n_out) * sizeof(real));
+    p->matrix = qkv_alloc((size_t)cells + 1);
+    assert_true(p->block && p->matrix);
+    fill(p->block, inputs, 11);
+    for (int64_t i = 0; i < cells; i++)
+        p->matrix[i] = (uint8_t)(qkv_rng_u32((qkv_rng){5, 5}, (uint64_t)i) %
+                                 (uint32_t)(s->relations ? s->relations : 1));
+    real *x = p->block;
+    qkv_attention *a = &p->a;
+    *a = (qkv_attention){
+        .heads = s->heads,
+        .kv_heads = s->kv_heads,
+        .d_head = s->d_head,
+        .d_value = s->d_value,
+        .scale = (real)(1.5 / sqrt((double)s->d_head)),
+        .q_layout = {s->n, p->q_start, NULL},
+        .k_layout = {s->n, p->k_start, NULL},
+        .q_pos = s->q_pos,
+        .spans = s->spans,
+        .pattern = &s->pattern,
+        .ldq = wq,
+        .ldk = wk,
+        .ldv = wv,
+        .ldo = wo,
+        .relation = {s->relation, s->relations, s->zero, p->matrix, p->matrix_start},
+        .dropout = s->dropout,
+        .rng = {7, 9},
+    };
+    a->q = x, x += p->rq * wq;
+    a->k = x, x += p->rk * wk;
+    a->v = x, x += p->rk * wv;
+    p->g.dout = x, x += p->rq * wo;
+    const real *bias = x, *rel_k = bias + p->n_bias, *rel_v = rel_k + p->n_rel_k;
+    x += p->n_bias + p->n_rel_k + p->n_rel_v;
+    a->bias = s->bias ? bias : NULL, a->rel_k = s->rel_k ? rel_k : NULL,
+    a->rel_v = s->rel_v ? rel_v : NULL;
+    a->out = x, x += p->rq * wo;
+    a->lse = x, x += p->rq * s->heads;
+    p->g.dq = x, x += p->rq * wq;
+    p->g.dk = x, x += p->rk * wk;
+    p->g.dv = x, x += p->rk * wv;
+    p->g.dbias = s->bias ? x : NULL, x += p->n_bias;
+    p->g.drel_k = s->rel_k ? x : NULL, x += p->n_rel_k;
+    p->g.drel_v = s->rel_v ? x : NULL;
+    p->g.lddq = wq, p->g.lddk = wk, p->g.lddv = wv, p->g.lddo = wo;
+}
+
+static void problem_free(problem *p) {
+    qkv_free(p->block);
+    qkv_free(p->matrix);
+}
+
+/* Outputs are filled with one value, so that elements that must stay alone are seen to. */
+static void run(problem *p, const qkv_kern *k) {
+    for (int64_t i = 0; i < p->n_out; i++) p->a.out[i] = (real)0.25;
+    assert_true(k->attention(&p->a));
+    assert_true(k->attention_grad(&p->a, &p->g));
+}
+
+/* ---- the reference: dense, in double ---- */
+
+static int32_t relation_of(const qkv_attention *a, int32_t s, int32_t i, int32_t j) {
+    const qkv_relation *r = &a->relation;
+    if (r->kind == QKV_REL_MATRIX)
+        return r->matrix[r->matrix_start[s] + (int64_t)i * qkv_layout_len(&a->k_layout, s) + j];
+    const int32_t d = j - (i + (a->q_pos ? a->q_pos[s] : 0)) + r->zero;
+    return d < 0 ? 0 : d >= r->n ? r->n - 1 : d;
+}
+
+static double dot(const real *x, const real *y, int32_t n) {
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++) sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+static void axpy(double a, const real *x, double *y, int32_t n) {
+    for (int32_t i = 0; i < n; i++) y[i] += a * (double)x[i];
+}
+
+/* seen[j] for the keys of query i */
+static void look(const qkv_attention *a, int32_t s, int32_t i, bool *seen) {
+    const int32_t n_k = qkv_layout_len(&a->k_layout, s), pos = (a->q_pos ? a->q_pos[s] : 0) + i;
+    qkv_span spans[QKV_SPANS_MAX] = {{0, n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY}};
+    const int32_t q0 = pos / QKV_QUERY_BLOCK * QKV_QUERY_BLOCK;
+    const int n = a->spans ? a->spans(a->pattern, n_k, q0, q0 + QKV_QUERY_BLOCK, spans) : 1;
+    memset(seen, 0, (size_t)n_k * sizeof *seen);
+    for (int k = 0; k < n; k++)
+        for (int32_t j = spans[k].k0; j < spans[k].k1; j++)
+            if (j >= pos + spans[k].lo && j <= pos + spans[k].hi) seen[j] = true;
+}
+
+/* The gradients of the reference, one array a tensor, laid out as the kernel's. */
+typedef struct wanted {
+    double *out, *lse, *dq, *dk, *dv, *dbias, *drel_k, *drel_v, *block;
+    double *p, *dp, *factor; /* one row */
+    bool *seen;
+} wanted;
+
+static void reference_row(const problem *pr, wanted *w, int32_t s, int32_t h, int32_t i) {
+    const qkv_attention *a = &pr->a;
+    const int32_t n_k = qkv_layout_len(&a->k_layout, s), kv = h / (a->heads / a->kv_heads);
+    const int64_t row = a->q_layout.start[s] + i, key0 = a->k_layout.start[s];
+    const real *q = a->q + row * a->ldq + h * a->d_head,
+               *dout = pr->g.dout + row * pr->g.lddo + h * a->d_value;
+    double top = -INFINITY, sum = 0, inner = 0;
+    look(a, s, i, w->seen);
+    for (int32_t j = 0; j < n_k; j++) {
+        const int32_t r = a->relation.n ? relation_of(a, s, i, j) : 0;
+        w->p[j] = (double)a->scale * dot(q, a->k + (key0 + j) * a->ldk + kv * a->d_head, a->d_head);
+        if (a->bias) w->p[j] += (double)a->bias[h * a->relation.n + r];
+        if (a->rel_k) w->p[j] += dot(q, a->rel_k + r * a->d_head, a->d_head);
+        if (w->seen[j]) top = fmax(top, w->p[j]);
+    }
+    for (int32_t j = 0; j < n_k; j++) sum += w->p[j] = w->seen[j] ? exp(w->p[j] - top) : 0;
+    w->lse[row * a->heads + h] = sum > 0 ? top + log(sum) : NAN; /* nobody looks at it there */
+    for (int32_t j = 0; j < n_k && sum > 0; j++) {
+        const int32_t r = a->relation.n ? relation_of(a, s, i, j) : 0;
+        const double u = (double)qkv_rng_u32(a->rng, qkv_attention_drop_index(a, row, h, j));
+        w->factor[j] =
+            u < (double)a->dropout * 4294967296.0 - 0.5 ? 0 : 1 / (1 - (double)a->dropout);
+        w->p[j] /= sum;
+        const double kept = w->p[j] * w->factor[j];
+        const real *v = a->v + (key0 + j) * a->ldv + kv * a->d_value;
+        axpy(kept, v, w->out + row * a->ldo + h * a->d_value, a->d_value);
+        axpy(kept, dout, w->dv + (key0 + j) * pr->g.lddv + kv * a->d_value, a->d_value);
+        w->dp[j] = dot(dout, v, a->d_value);
+        if (a->rel_v) {
+            axpy(kept, a->rel_v + r * a->d_value, w->out + row * a->ldo + h * a->d_value,
+                 a->d_value);
+            axpy(kept, dout, w->drel_v + r * a->d_value, a->d_value);
+            w->dp[j] += dot(dout, a->rel_v + r * a->d_value, a->d_value);
+        }
+        w->dp[j] *= w->factor[j];
+        inner += w->p[j] * w->dp[j];
+    }
+    for (int32_t j = 0; j < n_k && sum > 0; j++) {
+        const int32_t r = a->relation.n ? relation_of(a, s, i, j) : 0;
+        const double ds = w->p[j] * (w->dp[j] - inner);
+        double *dq = w->dq + row * pr->g.lddq + h * a->d_head;
+        axpy((double)a->scale * ds, a->k + (key0 + j) * a->ldk + kv * a->d_head, dq, a->d_head);
+        axpy((double)a->scale * ds, q, w->dk + (key0 + j) * pr->g.lddk + kv * a->d_head, a->d_head);
+        if (a->bias) w->dbias[h * a->relation.n + r] += ds;
+        if (a->rel_k) {
+            axpy(ds, a->rel_k + r * a->d_head, dq, a->d_head);
+            axpy(ds, q, w->drel_k + r * a->d_head, a->d_head);
+        }
+    }
+}
+
+/* Where the kernel writes, 0; where it must not, or only adds to, the filling. */
+static void clear_heads(double *x, int64_t rows, int64_t ld, int64_t width) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < width; c++) x[r * ld + c] = 0;
+}
+
+static void reference(const problem *p, wanted *w) {
+    const qkv_attention *a = &p->a;
+    int32_t most = 1;
+    for (int32_t s = 0; s < a->k_layout.n; s++)
+        if (qkv_layout_len(&a->k_layout, s) > most) most = qkv_layout_len(&a->k_layout, s);
+    w->block = qkv_alloc((size_t)(p->n_out + 4 * most) * sizeof(double));
+    assert_non_null(w->block);
+    for (int64_t i = 0; i < p->n_out; i++) w->block[i] = 0.25;
+    w->out = w->block, w->lse = w->out + p->rq * a->ldo, w->dq = w->lse + p->rq * a->heads;
+    w->dk = w->dq + p->rq * a->ldq, w->dv = w->dk + p->rk * a->ldk,
+    w->dbias = w->dv + p->rk * a->ldv;
+    w->drel_k = w->dbias + p->n_bias, w->drel_v = w->drel_k + p->n_rel_k;
+    w->p = w->block + p->n_out, w->dp = w->p + most, w->factor = w->dp + most;
+    w->seen = (bool *)(w->factor + most);
+    clear_heads(w->out, p->rq, a->ldo, (int64_t)a->heads * a->d_value);
+    clear_heads(w->dq, p->rq, a->ldq, (int64_t)a->heads * a->d_head);
+    clear_heads(w->dk, p->rk, a->ldk, (int64_t)a->kv_heads * a->d_head);
+    clear_heads(w->dv, p->rk, a->ldv, (int64_t)a->kv_heads * a->d_value);
+    for (int32_t s = 0; s < a->q_layout.n; s++)
+        for (int32_t h = 0; h < a->heads; h++)
+            for (int32_t i = 0; i < qkv_layout_len(&a->q_layout, s); i++)
+                reference_row(p, w, s, h, i);
+}
+
+static void compare(const char *set, const char *name, const char *what, const real *got,
+                    const double *want, int64_t n) {
+    double largest = 1, worst = 0;
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (fabs(want[i]) > largest) largest = fabs(want[i]);
+    for (int64_t i = 0; i < n; i++) {
+        const double error = isnan(want[i]) ? 0 : fabs((double)got[i] - want[i]);
+        if (!(error <= worst)) worst = error, at = i;
+    }
+    if (!(worst <= 2e-6 * largest))
+        fail_msg("%s, %s: %s[%lld] is %.9g, wanted %.9g", set, name, what, (long long)at,
+                 (double)got[at], want[at]);
+}
+
+static void matches_reference(void **state) {
+    (void)state;
+    const qkv_kern *const *sets;
+    const size_t n_sets = qkv_kern_list(&sets);
+    for (size_t i = 0; i < N_SHAPES; i++) {
+        problem p;
+        wanted w;
+        problem_make(&p, &shapes[i]);
+        reference(&p, &w);
+        for (size_t k = 0; k < n_sets; k++) {
+            const char *set = sets[k]->name, *name = shapes[i].name;
+            run(&p, sets[k]);
+            compare(set, name, "out", p.a.out, w.out, p.rq * p.a.ldo);
+            compare(set, name, "lse", p.a.lse, w.lse, p.rq * p.a.heads);
+            compare(set, name, "dq", p.g.dq, w.dq, p.rq * p.a.ldq);
+            compare(set, name, "dk", p.g.dk, w.dk, p.rk * p.a.ldk);
+            compare(set, name, "dv", p.g.dv, w.dv, p.rk * p.a.ldv);
+            if (p.g.dbias) compare(set, name, "dbias", p.g.dbias, w.dbias, p.n_bias);
+            if (p.g.drel_k) compare(set, name, "drel_k", p.g.drel_k, w.drel_k, p.n_rel_k);
+            if (p.g.drel_v) compare(set, name, "drel_v", p.g.drel_v, w.drel_v, p.n_rel_v);
+        }
+        qkv_free(w.block);
+        problem_free(&p);
+    }
+}
+
+/* ---- bits ---- */
+
+static void same_bits_for_any_threads(void **state) {
+    (void)state;
+    static const int threads[] = {2, 3, 8};
+    for (size_t i = 0; i < N_SHAPES; i++) {
+        problem p;
+        problem_make(&p, &shapes[i]);
+        real *one = qkv_alloc((size_t)p.n_out * sizeof *one);
+        assert_non_null(one);
+        qkv_threads_set(1);
+        run(&p, qkv_kern_get());
+        memcpy(one, p.a.out, (size_t)p.n_out * sizeof *one);
+        for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
+            qkv_threads_set(threads[t]);
+            run(&p, qkv_kern_get());
+            assert_same_bits(shapes[i].name, p.a.out, one, p.n_out);
+        }
+        qkv_threads_set(0);
+        qkv_free(one);
+        problem_free(&p);
+    }
+}
+
+static void packed_equals_alone(void **state) {
+    (void)state;
+    const qkv_kern *k = qkv_kern_get();
+    for (size_t i = 0; i < N_SHAPES; i++) {
+        if (shapes[i].dropout > 0) continue; /* its counters are those of the batch's rows */
+        problem p;
+        problem_make(&p, &shapes[i]);
+        run(&p, k);
+        for (int32_t s = 0; s < shapes[i].n; s++) {
+            const int32_t q_start[2] = {0, shapes[i].q_len[s]},
+                          k_start[2] = {0, key_len(&shapes[i], s)};
+            qkv_attention a = p.a;
+            qkv_attention_grad g = p.g;
+            const int64_t q0 = p.q_start[s], k0 = p.k_start[s], nq = q_start[1], nk = k_start[1];
+            real *mine = qkv_alloc(
+                (size_t)(nq * (a.ldo + a.heads + a.ldq) + nk * (a.ldk + a.ldv) + 1) * sizeof *mine);
+            assert_non_null(mine);
+            for (int64_t e = 0; e < nq * (a.ldo + a.heads + a.ldq) + nk * (a.ldk + a.ldv); e++)
+                mine[e] = (real)0.25;
+            a.q_layout = (qkv_layout){1, q_start, NULL},
+            a.k_layout = (qkv_layout){1, k_start, NULL};
+            a.q_pos = p.a.q_pos + s, a.relation.matrix_start = p.a.relation.matrix_start + s;
+            a.q += q0 * a.ldq, a.k += k0 * a.ldk, a.v += k0 * a.ldv, g.dout += q0 * g.lddo;
+            a.out = mine, a.lse = a.out + nq * a.ldo;
+            g.dq = a.lse + nq * a.heads, g.dk = g.dq + nq * a.ldq, g.dv = g.dk + nk * a.ldk;
+            assert_true(k->attention(&a) && k->attention_grad(&a, &g));
+            assert_same_bits(shapes[i].name, a.out, p.a.out + q0 * a.ldo, nq * a.ldo);
+            assert_same_bits(shapes[i].name, g.dq, p.g.dq + q0 * a.ldq, nq * a.ldq);
+            assert_same_bits(shapes[i].name, g.dk, p.g.dk + k0 * a.ldk, nk * a.ldk);
+            assert_same_bits(shapes[i].name, g.dv, p.g.dv + k0 * a.ldv, nk * a.ldv);
+            qkv_free(mine);
+        }
+        problem_free(&p);
+    }
+}
+
+/* Gradients that nobody asks for may be left out, and the others keep their bits. */
+static void gradients_are_optional(void **state) {
+    (void)state;
+    const qkv_kern *k = qkv_kern_get();
+    problem p;
+    problem_make(&p, &shapes[N_SHAPES - 1]);
+    run(&p, k);
+    real *all = qkv_alloc((size_t)p.n_out * sizeof *all);
+    assert_non_null(all);
+    memcpy(all, p.a.out, (size_t)p.n_out * sizeof *all);
+    for (int which = 0; which < 3; which++) {
+        qkv_attention_grad g = {.dout = p.g.dout,
+                                .lddq = p.g.lddq,
+                                .lddk = p.g.lddk,
+                                .lddv = p.g.lddv,
+                                .lddo = p.g.lddo};
+        real *const dst[3] = {p.g.dq, p.g.dk, p.g.dv};
+        const int64_t count[3] = {p.rq * p.a.ldq, p.rk * p.a.ldk, p.rk * p.a.ldv};
+        for (int64_t i = 0; i < count[which]; i++) dst[which][i] = (real)0.25;
+        *(which == 0 ? &g.dq : which == 1 ? &g.dk : &g.dv) = dst[which];
+        assert_true(k->attention_grad(&p.a, &g));
+        assert_same_bits("alone", dst[which], all + (dst[which] - p.a.out), count[which]);
+    }
+    qkv_free(all);
+    problem_free(&p);
+}
+
+static void memory_that_runs_out_is_reported(void **state) {
+    (void)state;
+    problem p;
+    problem_make(&p, &shapes[0]);
+    qkv_kern_release();
+    qkv_mem_fail(1, true);
+    assert_false(qkv_kern_get()->attention(&p.a));
+    qkv_mem_fail(0, false);
+    assert_true(qkv_kern_get()->attention(&p.a));
+    qkv_kern_release();
+    qkv_mem_fail(1, true);
+    assert_false(qkv_kern_get()->attention_grad(&p.a, &p.g));
+    qkv_mem_fail(0, false);
+    problem_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matches_reference),
+        cmocka_unit_test(same_bits_for_any_threads),
+        cmocka_unit_test(packed_equals_alone),
+        cmocka_unit_test(gradients_are_optional),
+        cmocka_unit_test(memory_that_runs_out_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
