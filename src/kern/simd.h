@@ -159,35 +159,4 @@ static inline real v_maximum(vreal x) {
     return t[0];
 }
 
-/* y[c·ldy + r] = x[r·ldx + c] for VW rows and columns */
-#if defined(__AVX2__) && !defined(QKV_DOUBLE)
-static inline void v_transpose8(const float *x, int64_t ldx, float *y, int64_t ldy) {
-    __m256 r[8], t[8];
-    for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(x + i * ldx);
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) { /* column c of each half's four rows, in both 128-bit lanes */
-        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-    for (int i = 0; i < 4; i++) {
-        _mm256_storeu_ps(y + i * ldy, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-        _mm256_storeu_ps(y + (i + 4) * ldy, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-    }
-}
-static inline void v_transpose(const real *x, int64_t ldx, real *y, int64_t ldy) {
-    for (int r = 0; r < VW; r += 8)
-        for (int c = 0; c < VW; c += 8) v_transpose8(x + r * ldx + c, ldx, y + c * ldy + r, ldy);
-}
-#else
-static inline void v_transpose(const real *x, int64_t ldx, real *y, int64_t ldy) {
-    for (int r = 0; r < VW; r++)
-        for (int c = 0; c < VW; c++) y[c * ldy + r] = x[r * ldx + c];
-}
-#endif
-
 #endif

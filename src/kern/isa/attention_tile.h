@@ -130,7 +130,14 @@ static inline void pack_rows(const real *x, int64_t ld, int64_t rows, int64_t co
         real *to = out + r / PANEL * cols * PANEL + r % PANEL;
         int64_t c = 0;
         if (n == VW)
-            for (; c + VW <= cols; c += VW) v_transpose(x + r * ld + c, ld, to + c * PANEL, PANEL);
+            for (; c + VW <= cols; c += VW) {
+                vreal t[VW];
+                V_UNROLL(16)
+                for (int i = 0; i < VW; i++) t[i] = v_load(x + (r + i) * ld + c);
+                v_transpose(t);
+                V_UNROLL(16)
+                for (int i = 0; i < VW; i++) v_store(to + (c + i) * PANEL, t[i]);
+            }
         for (; c < cols; c++) {
             vreal column = v_set(0);
             for (int64_t i = 0; i < n; i++) column[i] = x[(r + i) * ld + c];
