@@ -24,6 +24,7 @@
 #include "base/json.h"
 #include "text/tokenizer.h"
 #include "text/trie.h"
+#include "text/unicode.h"
 #include "text/vocab.h"
 
 #define QKV_TEXT_MAX   (1u << 30) /* bytes of one text, also after normalisation */
@@ -35,6 +36,12 @@ typedef struct qkv_scratch qkv_scratch;
 typedef struct qkv_step qkv_step;
 
 /* ---- text under work ---- */
+
+/* A stretch of text that a splitter found, or one between two of those. */
+typedef struct qkv_stretch {
+    uint32_t begin, end;
+    bool hit;
+} qkv_stretch;
 
 typedef struct qkv_piece {
     uint32_t begin, end; /* in the work's text */
@@ -56,8 +63,12 @@ typedef struct qkv_work {
         QKV_VEC(uint32_t) from, to;
     } side[2];
     int out; /* the side that is written to */
+    QKV_VEC(qkv_stretch) stretches; /* of one piece, while it is split */
+    qkv_uchars chars; /* characters of a stretch, for the normal forms */
 } qkv_work;
 
+/* Begins with this text, which stood at `base` of the whole one. */
+qkv_status qkv_work_start(qkv_work *w, const char *text, size_t len, size_t base, bool track);
 /* A step that rewrites: begin, then put output in order, then end (which makes the output the
  * text). */
 void qkv_work_begin(qkv_work *w);

@@ -1,0 +1,101 @@
+/* Pre-tokenizers that need no rewriting and no pattern: cuts between characters by their classes. */
+#include "text/pipeline.h"
+#include "text/unicode.h"
+#include "base/utf8.h"
+
+static inline uint8_t class_at(const char *text, size_t len, size_t i, size_t *n) {
+    int32_t cp = (uint8_t)text[i];
+    *n = cp < 0x80 ? 1 : (size_t)qkv_utf8_decode(text + i, len - i, &cp);
+    return qkv_unicode_class(cp);
+}
+
+/* ---- BertPreTokenizer: white space falls away, each punctuation mark stands alone ---- */
+
+static qkv_status bert(const qkv_step *step, qkv_work *w) {
+    (void)step;
+    for (size_t p = 0; p < w->old.n; p++) {
+        size_t begin = w->old.at[p].begin, i = begin, n;
+        const size_t end = w->old.at[p].end;
+        for (; i < end; i += n) {
+            const uint8_t c = class_at(w->text, end, i, &n);
+            if (!(c & (QKV_U_SPACE | QKV_U_PUNCT))) continue;
+            QKV_TRY(qkv_work_cut(w, begin, i));
+            if (!(c & QKV_U_SPACE)) QKV_TRY(qkv_work_cut(w, i, i + n));
+            begin = i + n;
+        }
+        QKV_TRY(qkv_work_cut(w, begin, end));
+    }
+    return QKV_OK;
+}
+
+const qkv_step_kind qkv_pre_bert = {.name = "BertPreTokenizer", .split = bert};
+
+/* ---- Whitespace: runs of \w, runs of anything else, without white space ---- */
+
+static qkv_status whitespace(const qkv_step *step, qkv_work *w) {
+    (void)step;
+    enum { KINDS = QKV_U_SPACE | QKV_U_WORD };
+    for (size_t p = 0; p < w->old.n; p++) {
+        size_t begin = w->old.at[p].begin, n;
+        const size_t end = w->old.at[p].end;
+        uint8_t kind = QKV_U_SPACE;
+        for (size_t i = begin; i < end; i += n) {
+            const uint8_t c = class_at(w->text, end, i, &n) & KINDS;
+            if (c == kind) continue;
+            if (kind != QKV_U_SPACE) QKV_TRY(qkv_work_cut(w, begin, i));
+            begin = i;
+            kind = c;
+        }
+        if (kind != QKV_U_SPACE) QKV_TRY(qkv_work_cut(w, begin, end));
+    }
+    return QKV_OK;
+}
+
+const qkv_step_kind qkv_pre_whitespace = {.name = "Whitespace", .split = whitespace};
+
+static qkv_status whitespace_split(const qkv_step *step, qkv_work *w) {
+    (void)step;
+    for (size_t p = 0; p < w->old.n; p++) {
+        size_t begin = w->old.at[p].begin, n;
+        const size_t end = w->old.at[p].end;
+        for (size_t i = begin; i < end; i += n) {
+            if (!(class_at(w->text, end, i, &n) & QKV_U_SPACE)) continue;
+            QKV_TRY(qkv_work_cut(w, begin, i));
+            begin = i + n;
+        }
+        QKV_TRY(qkv_work_cut(w, begin, end));
+    }
+    return QKV_OK;
+}
+
+const qkv_step_kind qkv_pre_whitespace_split = {.name = "WhitespaceSplit", .split = whitespace_split};
+
+/* ---- FixedLength: so many characters each ---- */
+
+static qkv_status fixed_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+    int64_t length = 5, *args;
+    QKV_TRY(qkv_json_get_int(json, "length", false, 1, QKV_TEXT_MAX, &length));
+    QKV_TRY_ALLOC(step->args = args = qkv_arena_alloc(&tok->arena, sizeof *args));
+    *args = length;
+    return QKV_OK;
+}
+
+static qkv_status fixed_length(const qkv_step *step, qkv_work *w) {
+    const int64_t length = *(const int64_t *)step->args;
+    for (size_t p = 0; p < w->old.n; p++) {
+        size_t begin = w->old.at[p].begin, n;
+        const size_t end = w->old.at[p].end;
+        int64_t count = 0;
+        for (size_t i = begin; i < end; i += n) {
+            class_at(w->text, end, i, &n);
+            if (++count < length) continue;
+            QKV_TRY(qkv_work_cut(w, begin, i + n));
+            begin = i + n;
+            count = 0;
+        }
+        QKV_TRY(qkv_work_cut(w, begin, end));
+    }
+    return QKV_OK;
+}
+
+const qkv_step_kind qkv_pre_fixed_length = {.name = "FixedLength", .parse = fixed_parse, .split = fixed_length};
