@@ -67,6 +67,9 @@ qkv_json_out qkv_json_begin(qkv_buf *buf, int indent);
 void qkv_json_open(qkv_json_out *j, char bracket); /* '{' or '[' */
 void qkv_json_close(qkv_json_out *j, char bracket);
 void qkv_json_put_key(qkv_json_out *j, const char *key);
+void qkv_json_put_key_n(qkv_json_out *j, const char *key, size_t len); /* may hold any bytes */
+/* A value that is JSON already, put as it is. */
+void qkv_json_put_raw(qkv_json_out *j, const char *json);
 void qkv_json_put_string(qkv_json_out *j, const char *text, size_t len); /* invalid UTF-8 becomes U+FFFD */
 void qkv_json_put_text(qkv_json_out *j, const char *text);
 void qkv_json_put_int(qkv_json_out *j, int64_t value);

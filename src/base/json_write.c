@@ -79,10 +79,19 @@ static void put_quoted(qkv_buf *b, const char *text, size_t len) {
 }
 
 void qkv_json_put_key(qkv_json_out *j, const char *key) {
+    qkv_json_put_key_n(j, key, strlen(key));
+}
+
+void qkv_json_put_key_n(qkv_json_out *j, const char *key, size_t len) {
     before(j);
-    put_quoted(j->buf, key, strlen(key));
+    put_quoted(j->buf, key, len);
     qkv_buf_puts(j->buf, j->indent ? ": " : ":");
     j->after_key = true;
+}
+
+void qkv_json_put_raw(qkv_json_out *j, const char *json) {
+    before(j);
+    qkv_buf_puts(j->buf, json);
 }
 
 void qkv_json_put_string(qkv_json_out *j, const char *text, size_t len) {

@@ -1,4 +1,5 @@
-/* Bytes 33–126, 161–172 and 174–255 are their own characters; the other 68 take U+0100 … in order. */
+/* Bytes 33–126, 161–172 and 174–255 are their own characters; the other 68 take U+0100 … in order.
+ */
 #include "text/bytelevel.h"
 #include "text/pipeline.h"
 #include "base/utf8.h"

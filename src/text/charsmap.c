@@ -1,4 +1,5 @@
-/* The trie comes from a file: every step checks that it stays inside the array, every value that it starts inside the block. */
+/* The trie comes from a file: every step checks that it stays inside the array, every value that it
+ * starts inside the block. */
 #include "text/charsmap.h"
 #include "base/mem.h"
 
@@ -26,11 +27,16 @@ qkv_status qkv_charsmap_read(qkv_charsmap *m, const void *blob, size_t n) {
     const uint8_t *bytes = blob;
     uint32_t size = 0;
     if (n) {
-        if (n < 4) return qkv_fail(QKV_BAD_FILE, "precompiled_charsmap: %zu bytes, too short for its own size", n);
-        size = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+        if (n < 4)
+            return qkv_fail(QKV_BAD_FILE,
+                            "precompiled_charsmap: %zu bytes, too short for its own size", n);
+        size = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+               (uint32_t)bytes[3] << 24;
         if (n > QKV_CHARSMAP_MAX || size % 4 || size > n - 4 || n - 4 == size)
-            return qkv_fail(QKV_BAD_FILE, "precompiled_charsmap: a trie of %u bytes in a blob of %zu", size, n);
-        if (bytes[n - 1]) return qkv_fail(QKV_BAD_FILE, "precompiled_charsmap: the last replacement has no end");
+            return qkv_fail(QKV_BAD_FILE,
+                            "precompiled_charsmap: a trie of %u bytes in a blob of %zu", size, n);
+        if (bytes[n - 1])
+            return qkv_fail(QKV_BAD_FILE, "precompiled_charsmap: the last replacement has no end");
     }
     m->n_units = size / 4;
     m->n_values = n ? n - 4 - size : 0;
@@ -52,7 +58,8 @@ void qkv_charsmap_free(qkv_charsmap *m) {
     *m = (qkv_charsmap){0};
 }
 
-size_t qkv_charsmap_match(const qkv_charsmap *m, const char *text, size_t len, bool longest, const char **value) {
+size_t qkv_charsmap_match(const qkv_charsmap *m, const char *text, size_t len, bool longest,
+                          const char **value) {
     if (!m->n_units) return 0;
     size_t best = 0, at = offset_of(m->units[0]);
     for (size_t i = 0; i < len; i++) {
@@ -86,7 +93,9 @@ qkv_status qkv_base64_decode(const char *text, size_t len, qkv_buf *out) {
     uint8_t *at = len % 4 ? NULL : qkv_buf_extend(out, len / 4 * 3 - pad);
     for (size_t i = 0; at && i < digits; i++) {
         const uint8_t v = value[(uint8_t)text[i]];
-        if (v == none) return qkv_fail(QKV_BAD_FILE, "base64: byte 0x%02X at %zu is no digit", (uint8_t)text[i], i);
+        if (v == none)
+            return qkv_fail(QKV_BAD_FILE, "base64: byte 0x%02X at %zu is no digit",
+                            (uint8_t)text[i], i);
         bits = bits << 6 | v;
         if (i % 4 == 1) *at++ = (uint8_t)(bits >> 4);
         if (i % 4 == 2) *at++ = (uint8_t)(bits >> 2);
@@ -100,8 +109,10 @@ void qkv_base64_encode(const void *data, size_t n, qkv_buf *out) {
     const uint8_t *b = data;
     for (size_t i = 0; i < n; i += 3) {
         const size_t left = n - i;
-        const uint32_t bits = (uint32_t)b[i] << 16 | (left > 1 ? (uint32_t)b[i + 1] << 8 : 0) | (left > 2 ? b[i + 2] : 0);
-        const char digits[4] = {alphabet[bits >> 18], alphabet[bits >> 12 & 63], left > 1 ? alphabet[bits >> 6 & 63] : '=',
+        const uint32_t bits = (uint32_t)b[i] << 16 | (left > 1 ? (uint32_t)b[i + 1] << 8 : 0) |
+                              (left > 2 ? b[i + 2] : 0);
+        const char digits[4] = {alphabet[bits >> 18], alphabet[bits >> 12 & 63],
+                                left > 1 ? alphabet[bits >> 6 & 63] : '=',
                                 left > 2 ? alphabet[bits & 63] : '='};
         qkv_buf_add(out, digits, 4);
     }

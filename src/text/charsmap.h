@@ -1,4 +1,5 @@
-/* SentencePiece's precompiled_charsmap: a double-array trie of byte strings and the strings they are replaced by. */
+/* SentencePiece's precompiled_charsmap: a double-array trie of byte strings and the strings they
+ * are replaced by. */
 #ifndef QKV_TEXT_CHARSMAP_H
 #define QKV_TEXT_CHARSMAP_H
 
@@ -17,8 +18,10 @@ typedef struct qkv_charsmap {
 /* From the blob u32 size of the trie | trie | values. An empty blob maps everything to itself. */
 qkv_status qkv_charsmap_read(qkv_charsmap *m, const void *blob, size_t n);
 void qkv_charsmap_free(qkv_charsmap *m);
-/* The first (shortest) or the longest key that begins at text: its length, 0 for none, and its value (NUL-terminated). */
-size_t qkv_charsmap_match(const qkv_charsmap *m, const char *text, size_t len, bool longest, const char **value);
+/* The first (shortest) or the longest key that begins at text: its length, 0 for none, and its
+ * value (NUL-terminated). */
+size_t qkv_charsmap_match(const qkv_charsmap *m, const char *text, size_t len, bool longest,
+                          const char **value);
 
 /* Standard base64 with padding; refuses anything else. */
 qkv_status qkv_base64_decode(const char *text, size_t len, qkv_buf *out);

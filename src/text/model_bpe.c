@@ -13,9 +13,10 @@ static char *copy_text(qkv_tokenizer *tok, const char *text) {
     return qkv_arena_strndup(&tok->arena, text, strlen(text));
 }
 
-/* Takes over `merges` and `ranks` (NULL: by place) and hashes them. Of two merges of one pair the first counts in a ranked
- * list, the last in a plain one: that is what the originals' maps do. */
-static qkv_status install(qkv_tokenizer *tok, qkv_merge *merges, uint32_t *ranks, size_t n, const qkv_bpe_options *options) {
+/* Takes over `merges` and `ranks` (NULL: by place) and hashes them. Of two merges of one pair the
+ * first counts in a ranked list, the last in a plain one: that is what the originals' maps do. */
+static qkv_status install(qkv_tokenizer *tok, qkv_merge *merges, uint32_t *ranks, size_t n,
+                          const qkv_bpe_options *options) {
     qkv_bpe *m = qkv_arena_zalloc(&tok->arena, sizeof *m);
     if (!m) {
         qkv_free(merges);
@@ -39,10 +40,12 @@ static qkv_status install(qkv_tokenizer *tok, qkv_merge *merges, uint32_t *ranks
     m->mask = slots - 1;
     for (size_t i = 0; i < n; i++) {
         size_t s = qkv_bpe_slot(m, merges[i].left, merges[i].right);
-        while (m->slots[s].left >= 0 && (m->slots[s].left != merges[i].left || m->slots[s].right != merges[i].right))
+        while (m->slots[s].left >= 0 &&
+               (m->slots[s].left != merges[i].left || m->slots[s].right != merges[i].right))
             s = (s + 1) & m->mask;
         if (ranks && m->slots[s].left >= 0) continue;
-        m->slots[s] = (qkv_merge_slot){merges[i].left, merges[i].right, merges[i].result, ranks ? ranks[i] : (uint32_t)i};
+        m->slots[s] = (qkv_merge_slot){merges[i].left, merges[i].right, merges[i].result,
+                                       ranks ? ranks[i] : (uint32_t)i};
     }
     return QKV_OK;
 }
@@ -52,24 +55,29 @@ static qkv_status put_tokens(qkv_tokenizer *tok, const qkv_text *tokens, size_t 
     for (size_t i = 0; i < n; i++) bytes += tokens[i].data ? tokens[i].len : 0;
     QKV_TRY(qkv_vocab_reserve(&tok->vocab, n, bytes));
     for (size_t i = 0; i < n; i++)
-        if (tokens[i].data) QKV_TRY(qkv_vocab_put(&tok->vocab, tokens[i].data, tokens[i].len, (int32_t)i));
+        if (tokens[i].data)
+            QKV_TRY(qkv_vocab_put(&tok->vocab, tokens[i].data, tokens[i].len, (int32_t)i));
     tok->n_model_entries = tok->vocab.entries.n;
     return QKV_OK;
 }
 
-qkv_status qkv_tokenizer_set_bpe(qkv_tokenizer *tok, const qkv_text *tokens, size_t n, const qkv_merge *merges,
-                                 size_t n_merges, const qkv_bpe_options *options) {
+qkv_status qkv_tokenizer_set_bpe(qkv_tokenizer *tok, const qkv_text *tokens, size_t n,
+                                 const qkv_merge *merges, size_t n_merges,
+                                 const qkv_bpe_options *options) {
     return qkv_tokenizer_set_ranked_bpe(tok, tokens, n, merges, NULL, n_merges, options);
 }
 
-qkv_status qkv_tokenizer_set_ranked_bpe(qkv_tokenizer *tok, const qkv_text *tokens, size_t n, const qkv_merge *merges,
-                                        const uint32_t *ranks, size_t n_merges, const qkv_bpe_options *options) {
+qkv_status qkv_tokenizer_set_ranked_bpe(qkv_tokenizer *tok, const qkv_text *tokens, size_t n,
+                                        const qkv_merge *merges, const uint32_t *ranks,
+                                        size_t n_merges, const qkv_bpe_options *options) {
     if (n_merges > QKV_MERGES_MAX)
         return qkv_fail(QKV_BAD_FILE, "%zu merges: at most %u are read", n_merges, QKV_MERGES_MAX);
     QKV_TRY(put_tokens(tok, tokens, n));
     for (size_t i = 0; i < n_merges; i++)
-        if ((size_t)merges[i].left >= n || (size_t)merges[i].right >= n || (size_t)merges[i].result >= n)
-            return qkv_fail(QKV_USAGE, "merge %zu names a token that is not in the vocabulary of %zu", i, n);
+        if ((size_t)merges[i].left >= n || (size_t)merges[i].right >= n ||
+            (size_t)merges[i].result >= n)
+            return qkv_fail(QKV_USAGE,
+                            "merge %zu names a token that is not in the vocabulary of %zu", i, n);
     qkv_merge *copy;
     uint32_t *rank_copy = NULL;
     QKV_TRY_ALLOC(copy = qkv_alloc((n_merges + 1) * sizeof *copy));
@@ -100,14 +108,16 @@ static qkv_status merge_parts(qkv_json_at at, size_t place, qkv_text part[2]) {
     size_t len;
     qkv_json_string(at, &text, &len);
     blank = memchr(text, ' ', len);
-    if (!blank) return qkv_fail(QKV_BAD_FILE, "line %zu: merge %zu is not \"a b\"", qkv_json_line(at), place);
+    if (!blank)
+        return qkv_fail(QKV_BAD_FILE, "line %zu: merge %zu is not \"a b\"", qkv_json_line(at),
+                        place);
     part[0] = (qkv_text){text, (size_t)(blank - text)};
     part[1] = (qkv_text){blank + 1, len - part[0].len - 1};
     return QKV_OK;
 }
 
-qkv_status qkv_bpe_resolve(const qkv_tokenizer *tok, const qkv_text part[2], size_t prefix_len, size_t place, qkv_buf *joined,
-                           qkv_merge *out) {
+qkv_status qkv_bpe_resolve(const qkv_tokenizer *tok, const qkv_text part[2], size_t prefix_len,
+                           size_t place, qkv_buf *joined, qkv_merge *out) {
     const size_t skip = part[1].len >= prefix_len ? prefix_len : 0;
     qkv_buf_clear(joined);
     qkv_buf_add(joined, part[0].data, part[0].len);
@@ -117,8 +127,8 @@ qkv_status qkv_bpe_resolve(const qkv_tokenizer *tok, const qkv_text part[2], siz
     out->right = qkv_vocab_find(&tok->vocab, part[1].data, part[1].len);
     out->result = qkv_vocab_find(&tok->vocab, joined->data, joined->len);
     if (out->left < 0 || out->right < 0 || out->result < 0)
-        return qkv_fail(QKV_BAD_FILE, "merge %zu, \"%.*s\" + \"%.*s\": %s is not in the vocabulary", place,
-                        (int)(part[0].len > 60 ? 60 : part[0].len), part[0].data,
+        return qkv_fail(QKV_BAD_FILE, "merge %zu, \"%.*s\" + \"%.*s\": %s is not in the vocabulary",
+                        place, (int)(part[0].len > 60 ? 60 : part[0].len), part[0].data,
                         (int)(part[1].len > 60 ? 60 : part[1].len), part[1].data,
                         out->left < 0    ? "the first part"
                         : out->right < 0 ? "the second part"
@@ -126,12 +136,14 @@ qkv_status qkv_bpe_resolve(const qkv_tokenizer *tok, const qkv_text part[2], siz
     return QKV_OK;
 }
 
-static qkv_status read_merges(qkv_tokenizer *tok, qkv_json_at list, size_t prefix_len, qkv_merge *out) {
+static qkv_status read_merges(qkv_tokenizer *tok, qkv_json_at list, size_t prefix_len,
+                              qkv_merge *out) {
     qkv_json_at at;
     qkv_buf joined = {0};
     qkv_status status = QKV_OK;
     size_t i = 0;
-    for (bool more = qkv_json_first(list, &at); more && status == QKV_OK; more = qkv_json_next(list, &at), i++) {
+    for (bool more = qkv_json_first(list, &at); more && status == QKV_OK;
+         more = qkv_json_next(list, &at), i++) {
         qkv_text part[2];
         status = merge_parts(at, i, part);
         if (status == QKV_OK) status = qkv_bpe_resolve(tok, part, prefix_len, i, &joined, &out[i]);
@@ -143,7 +155,8 @@ static qkv_status read_merges(qkv_tokenizer *tok, qkv_json_at list, size_t prefi
 qkv_status qkv_vocab_parse(qkv_tokenizer *tok, qkv_json_at json) {
     qkv_json_at vocab, at;
     if (!qkv_json_member(json, "vocab", &vocab) || qkv_json_kind_of(vocab) != QKV_JSON_OBJECT)
-        return qkv_fail(QKV_BAD_FILE, "line %zu: the model has no vocab object", qkv_json_line(json));
+        return qkv_fail(QKV_BAD_FILE, "line %zu: the model has no vocab object",
+                        qkv_json_line(json));
     QKV_TRY(qkv_vocab_reserve(&tok->vocab, qkv_json_count(vocab), 8 * qkv_json_count(vocab)));
     for (bool more = qkv_json_first(vocab, &at); more; more = qkv_json_next(vocab, &at)) {
         const char *text;
@@ -151,8 +164,9 @@ qkv_status qkv_vocab_parse(qkv_tokenizer *tok, qkv_json_at json) {
         int64_t id;
         qkv_json_key(at, &text, &len);
         if (!qkv_json_integer(at, 0, QKV_VOCAB_MAX - 1, &id))
-            return qkv_fail(QKV_BAD_FILE, "line %zu: vocab: the id of \"%.*s\" must be an integer 0 … %u", qkv_json_line(at),
-                            (int)(len > 60 ? 60 : len), text, QKV_VOCAB_MAX - 1);
+            return qkv_fail(QKV_BAD_FILE,
+                            "line %zu: vocab: the id of \"%.*s\" must be an integer 0 … %u",
+                            qkv_json_line(at), (int)(len > 60 ? 60 : len), text, QKV_VOCAB_MAX - 1);
         QKV_TRY(qkv_vocab_put(&tok->vocab, text, len, (int32_t)id));
     }
     tok->n_model_entries = tok->vocab.entries.n;
@@ -160,7 +174,8 @@ qkv_status qkv_vocab_parse(qkv_tokenizer *tok, qkv_json_at json) {
 }
 
 /* A string member that may be null or missing; "" counts as none. */
-static qkv_status optional_text(qkv_tokenizer *tok, qkv_json_at json, const char *key, const char **out) {
+static qkv_status optional_text(qkv_tokenizer *tok, qkv_json_at json, const char *key,
+                                const char **out) {
     qkv_json_at at;
     const char *text;
     size_t len;
@@ -186,7 +201,8 @@ static qkv_status parse(qkv_tokenizer *tok, qkv_json_at json) {
     if (!qkv_json_member(json, "merges", &at) || qkv_json_kind_of(at) != QKV_JSON_ARRAY)
         return qkv_fail(QKV_BAD_FILE, "line %zu: BPE without merges", qkv_json_line(json));
     const size_t n = qkv_json_count(at);
-    if (n > QKV_MERGES_MAX) return qkv_fail(QKV_BAD_FILE, "%zu merges: at most %u are read", n, QKV_MERGES_MAX);
+    if (n > QKV_MERGES_MAX)
+        return qkv_fail(QKV_BAD_FILE, "%zu merges: at most %u are read", n, QKV_MERGES_MAX);
     qkv_merge *merges;
     QKV_TRY_ALLOC(merges = qkv_alloc((n + 1) * sizeof *merges));
     const qkv_status status = read_merges(tok, at, o.prefix ? strlen(o.prefix) : 0, merges);
@@ -209,7 +225,9 @@ void qkv_byte_fallback(const qkv_vocab *v, int32_t out[256]) {
 /* True if ▁ is a token and no merge makes one in which it follows another character. */
 static bool marks_begin_words(const qkv_tokenizer *tok, const qkv_bpe *m) {
     static const char mark[] = "\xE2\x96\x81";
-    if (qkv_vocab_find(&tok->vocab, mark, 3) < 0 || m->options.prefix || m->options.suffix || m->frozen.n) return false;
+    if (qkv_vocab_find(&tok->vocab, mark, 3) < 0 || m->options.prefix || m->options.suffix ||
+        m->frozen.n)
+        return false;
     for (size_t i = 0; i < m->n_merges; i++) {
         size_t len, at = 0;
         const char *text = qkv_vocab_text(&tok->vocab, m->merges[i].result, &len);
@@ -226,7 +244,8 @@ static qkv_status prepare_whole_words(qkv_tokenizer *tok, qkv_bpe *m) {
         const qkv_vocab_entry *entry = &tok->vocab.entries.at[e];
         qkv_buf_clear(&bytes);
         if (qkv_byte_level_bytes(tok->vocab.bytes.data + entry->at, entry->len, &bytes))
-            status = bytes.status == QKV_OK ? qkv_vocab_put(&m->whole, bytes.data ? bytes.data : "", bytes.len, entry->id)
+            status = bytes.status == QKV_OK ? qkv_vocab_put(&m->whole, bytes.data ? bytes.data : "",
+                                                            bytes.len, entry->id)
                                             : bytes.status;
     }
     qkv_buf_free(&bytes);
@@ -248,7 +267,8 @@ static qkv_status prepare(qkv_tokenizer *tok) {
         else
             qkv_buf_add(&name, &byte, 1);
         if (name.status != QKV_OK) break;
-        m->byte_id[b] = tok->byte_level || b < 128 ? qkv_vocab_find(&tok->vocab, name.data, name.len) : -1;
+        m->byte_id[b] =
+            tok->byte_level || b < 128 ? qkv_vocab_find(&tok->vocab, name.data, name.len) : -1;
     }
     const qkv_status status = name.status;
     qkv_buf_free(&name);
@@ -309,7 +329,8 @@ static void write(const qkv_tokenizer *tok, qkv_json_out *json) {
         qkv_json_open(json, '[');
         for (int side = 0; side < 2; side++) {
             size_t len = 0;
-            const char *text = qkv_vocab_text(&tok->vocab, side ? m->merges[i].right : m->merges[i].left, &len);
+            const char *text =
+                qkv_vocab_text(&tok->vocab, side ? m->merges[i].right : m->merges[i].left, &len);
             qkv_json_put_string(json, text ? text : "", len);
         }
         qkv_json_close(json, ']');
@@ -326,5 +347,9 @@ static void drop(qkv_tokenizer *tok) {
     qkv_trie_free(&m->frozen);
 }
 
-const qkv_model_kind qkv_model_bpe = {
-    .name = "BPE", .parse = parse, .prepare = prepare, .encode = qkv_bpe_encode, .write = write, .drop = drop};
+const qkv_model_kind qkv_model_bpe = {.name = "BPE",
+                                      .parse = parse,
+                                      .prepare = prepare,
+                                      .encode = qkv_bpe_encode,
+                                      .write = write,
+                                      .drop = drop};

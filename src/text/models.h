@@ -25,7 +25,6 @@ typedef struct qkv_bpe {
     bool word_start; /* ▁ never follows another character inside a token: a word may be cut before
                         it */
     qkv_trie frozen; /* user-defined symbols, never merged; empty trie: none */
-    uint8_t *unused; /* by id: results that are split again; NULL: none */
 } qkv_bpe;
 
 typedef struct qkv_unigram {
@@ -51,15 +50,44 @@ typedef struct qkv_wordlevel {
     char *unk_text;
 } qkv_wordlevel;
 
+static inline size_t qkv_bpe_slot(const qkv_bpe *m, int32_t left, int32_t right) {
+    const uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    return (size_t)((key * 0x9E3779B97F4A7C15u) >> 32) & m->mask;
+}
+
 /* The merge of a pair, or NULL. */
 static inline const qkv_merge_slot *qkv_bpe_find(const qkv_bpe *m, int32_t left, int32_t right) {
-    const uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    for (size_t s = (size_t)((key * 0x9E3779B97F4A7C15u) >> 32) & m->mask;; s = (s + 1) & m->mask) {
+    for (size_t s = qkv_bpe_slot(m, left, right);; s = (s + 1) & m->mask) {
         const qkv_merge_slot *slot = &m->slots[s];
         if (slot->left == left && slot->right == right) return slot;
         if (slot->left < 0) return NULL;
     }
 }
+
+/* ---- shared by the models and the readers ---- */
+
+/* Puts the tokens of a "vocab" object; ids as given there. */
+qkv_status qkv_vocab_parse(qkv_tokenizer *tok, qkv_json_at json);
+void qkv_vocab_write(const qkv_tokenizer *tok, qkv_json_out *json);
+/* The ids of "<0x00>" … "<0xFF>", −1 where there is none. */
+void qkv_byte_fallback(const qkv_vocab *v, int32_t out[256]);
+
+/* The ids of a merge from its two parts; prefix_len bytes of the second are not repeated in the
+ * result. */
+qkv_status qkv_bpe_resolve(const qkv_tokenizer *tok, const qkv_text part[2], size_t prefix_len,
+                           size_t place, qkv_buf *joined, qkv_merge *out);
+/* As qkv_tokenizer_set_bpe with a rank for each merge; equal ranks are merged from left to right.
+ */
+qkv_status qkv_tokenizer_set_ranked_bpe(qkv_tokenizer *tok, const qkv_text *tokens, size_t n,
+                                        const qkv_merge *merges, const uint32_t *ranks,
+                                        size_t n_merges, const qkv_bpe_options *options);
+qkv_status qkv_bpe_encode(const qkv_tokenizer *tok, qkv_scratch *s, const char *word, size_t n,
+                          uint32_t at, qkv_encoding *out);
+/* As qkv_tokenizer_set_unigram with sums in single precision; in_text says which tokens may be
+ * matched (NULL: all). */
+qkv_status qkv_tokenizer_set_sentencepiece_unigram(qkv_tokenizer *tok, const qkv_text *tokens,
+                                                   const double *scores, const uint8_t *in_text,
+                                                   size_t n, int32_t unk, bool byte_fallback);
 
 extern const qkv_model_kind qkv_model_bpe, qkv_model_unigram, qkv_model_wordpiece,
     qkv_model_wordlevel;

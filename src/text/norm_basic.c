@@ -18,7 +18,8 @@ static qkv_status lowercase(const qkv_step *step, qkv_work *w) {
         if (cp < 0)
             qkv_work_keep(w, i, i + n);
         else
-            for (int k = 0, count = qkv_unicode_lower(cp, low); k < count; k++) qkv_work_put_char(w, low[k], i, i + n);
+            for (int k = 0, count = qkv_unicode_lower(cp, low); k < count; k++)
+                qkv_work_put_char(w, low[k], i, i + n);
         i += n;
     }
     return qkv_work_end(w);
@@ -77,9 +78,14 @@ static qkv_status sift(qkv_work *w, int (*fate)(int32_t cp)) {
         int32_t cp;
         const size_t n = (size_t)qkv_utf8_decode(w->text + i, w->len - i, &cp);
         switch (fate(cp)) {
-        case KEEP: qkv_work_keep(w, i, i + n); break;
-        case BLANK: qkv_work_put(w, " ", 1, i, i + n); break;
-        default: break;
+        case KEEP:
+            qkv_work_keep(w, i, i + n);
+            break;
+        case BLANK:
+            qkv_work_put(w, " ", 1, i, i + n);
+            break;
+        default:
+            break;
         }
         i += n;
     }
@@ -98,9 +104,12 @@ static qkv_status strip_accents(const qkv_step *step, qkv_work *w) {
 const qkv_step_kind qkv_norm_strip_accents = {.name = "StripAccents", .normalize = strip_accents};
 
 static int nmt_fate(int32_t cp) {
-    if ((cp >= 1 && cp <= 8) || cp == 0xB || (cp >= 0xE && cp <= 0x1F) || cp == 0x7F || cp == 0x8F || cp == 0x9F) return DROP;
-    if (cp == 9 || cp == 0xA || cp == 0xC || cp == 0xD || cp == 0x1680 || (cp >= 0x200B && cp <= 0x200F) || cp == 0x2028 ||
-        cp == 0x2029 || cp == 0x2581 || cp == 0xFEFF || cp == 0xFFFD)
+    if ((cp >= 1 && cp <= 8) || cp == 0xB || (cp >= 0xE && cp <= 0x1F) || cp == 0x7F ||
+        cp == 0x8F || cp == 0x9F)
+        return DROP;
+    if (cp == 9 || cp == 0xA || cp == 0xC || cp == 0xD || cp == 0x1680 ||
+        (cp >= 0x200B && cp <= 0x200F) || cp == 0x2028 || cp == 0x2029 || cp == 0x2581 ||
+        cp == 0xFEFF || cp == 0xFFFD)
         return BLANK;
     return KEEP;
 }
@@ -179,7 +188,8 @@ static qkv_status prepend(const qkv_step *step, qkv_work *w) {
     return qkv_work_end(w);
 }
 
-const qkv_step_kind qkv_norm_prepend = {.name = "Prepend", .parse = prepend_parse, .normalize = prepend};
+const qkv_step_kind qkv_norm_prepend = {
+    .name = "Prepend", .parse = prepend_parse, .normalize = prepend};
 
 /* ---- ByteLevel ---- */
 

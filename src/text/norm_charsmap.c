@@ -1,5 +1,6 @@
-/* The two ways to apply a precompiled_charsmap. Hugging Face's looks at grapheme clusters and takes the shortest key;
- * SentencePiece's looks at bytes and takes the longest. They differ on real text, so each file gets its own. */
+/* The two ways to apply a precompiled_charsmap. Hugging Face's looks at grapheme clusters and takes
+ * the shortest key; SentencePiece's looks at bytes and takes the longest. They differ on real text,
+ * so each file gets its own. */
 #include "text/charsmap.h"
 #include "text/pipeline.h"
 #include "text/unicode.h"
@@ -10,7 +11,8 @@
 
 static qkv_status read_map(qkv_charsmap *m, qkv_json_at json) {
     qkv_json_at at;
-    if (!qkv_json_member(json, "precompiled_charsmap", &at) || qkv_json_kind_of(at) == QKV_JSON_NULL)
+    if (!qkv_json_member(json, "precompiled_charsmap", &at) ||
+        qkv_json_kind_of(at) == QKV_JSON_NULL)
         return qkv_charsmap_read(m, NULL, 0);
     const char *text;
     size_t len;
@@ -40,7 +42,8 @@ static qkv_status precompiled(const qkv_step *step, qkv_work *w) {
     qkv_work_begin(w);
     while (i < w->len) {
         const uint8_t b = (uint8_t)w->text[i];
-        if (b < 0x80 && m->plain[b] && b != '\r' && (i + 1 == w->len || (uint8_t)w->text[i + 1] < 0x80)) {
+        if (b < 0x80 && m->plain[b] && b != '\r' &&
+            (i + 1 == w->len || (uint8_t)w->text[i + 1] < 0x80)) {
             i++;
             continue;
         }
@@ -67,10 +70,13 @@ static qkv_status precompiled(const qkv_step *step, qkv_work *w) {
     return qkv_work_end(w);
 }
 
-const qkv_step_kind qkv_norm_precompiled = {
-    .name = "Precompiled", .parse = precompiled_parse, .normalize = precompiled, .drop = precompiled_drop};
+const qkv_step_kind qkv_norm_precompiled = {.name = "Precompiled",
+                                            .parse = precompiled_parse,
+                                            .normalize = precompiled,
+                                            .drop = precompiled_drop};
 
-/* ---- SentencePiece: the whole normalizer of a .model; our own type, made by the reader of those files ---- */
+/* ---- SentencePiece: the whole normalizer of a .model; our own type, made by the reader of those
+ * files ---- */
 
 typedef struct sp_args {
     qkv_charsmap map;
@@ -85,7 +91,8 @@ static qkv_status read_symbols(qkv_trie *t, qkv_json_at json) {
     QKV_VEC(qkv_trie_key) keys = {0};
     qkv_status status = QKV_OK;
     if (!qkv_json_member(json, "user_defined", &list)) return QKV_OK;
-    for (bool more = qkv_json_first(list, &at); more && status == QKV_OK; more = qkv_json_next(list, &at)) {
+    for (bool more = qkv_json_first(list, &at); more && status == QKV_OK;
+         more = qkv_json_next(list, &at)) {
         const char *text;
         size_t len;
         qkv_json_string(at, &text, &len);
@@ -116,11 +123,13 @@ static void sp_drop(qkv_step *step) {
 }
 
 /* What the text at i becomes: *out, *n; returns the bytes taken. */
-static size_t sp_prefix(const sp_args *a, const qkv_work *w, size_t i, const char **out, size_t *n) {
+static size_t sp_prefix(const sp_args *a, const qkv_work *w, size_t i, const char **out,
+                        size_t *n) {
     int32_t value;
     size_t taken;
     *out = w->text + i;
-    if (a->symbols.n && (taken = qkv_trie_longest(&a->symbols, *out, w->len - i, &value))) return *n = taken;
+    if (a->symbols.n && (taken = qkv_trie_longest(&a->symbols, *out, w->len - i, &value)))
+        return *n = taken;
     if ((taken = qkv_charsmap_match(&a->map, w->text + i, w->len - i, true, out))) {
         *n = strlen(*out);
         return taken;
@@ -133,7 +142,8 @@ static size_t sp_prefix(const sp_args *a, const qkv_work *w, size_t i, const cha
 }
 
 /* Appends a replacement; blanks become the mark. */
-static void sp_put(const sp_args *a, qkv_work *w, const char *text, size_t n, size_t begin, size_t end) {
+static void sp_put(const sp_args *a, qkv_work *w, const char *text, size_t n, size_t begin,
+                   size_t end) {
     while (n) {
         const char *blank = a->escape ? memchr(text, ' ', n) : NULL;
         const size_t run = blank ? (size_t)(blank - text) : n;
@@ -148,7 +158,8 @@ static void sp_put(const sp_args *a, qkv_work *w, const char *text, size_t n, si
 static size_t plain_run(const qkv_charsmap *m, const char *text, size_t i, size_t len) {
     const size_t begin = i;
     while (i < len && (uint8_t)text[i] < 0x80 && text[i] != ' ' && m->plain[(uint8_t)text[i]]) i++;
-    return i > begin && i < len && (uint8_t)text[i] >= 0x80 ? i - 1 : i; /* a mark may join the last one */
+    return i > begin && i < len && (uint8_t)text[i] >= 0x80 ? i - 1
+                                                            : i; /* a mark may join the last one */
 }
 
 static void sp_trim(const sp_args *a, qkv_work *w) {

@@ -1,4 +1,5 @@
-/* The four Unicode normal forms, and BERT's cleaning. ASCII passes through; only stretches of other text are taken apart. */
+/* The four Unicode normal forms, and BERT's cleaning. ASCII passes through; only stretches of other
+ * text are taken apart. */
 #include "text/pipeline.h"
 #include "text/unicode.h"
 #include "base/utf8.h"
@@ -32,7 +33,8 @@ static qkv_status normal_form(qkv_work *w, qkv_form form) {
         const size_t begin = i > done ? i - 1 : i, end = other_end(w->text, i, w->len);
         qkv_work_keep(w, done, begin);
         QKV_TRY(qkv_unicode_normalize(w->text, begin, end, form, &w->chars));
-        for (size_t k = 0; k < w->chars.n; k++) put(w, w->chars.at[k].cp, w->chars.at[k].begin, w->chars.at[k].end);
+        for (size_t k = 0; k < w->chars.n; k++)
+            put(w, w->chars.at[k].cp, w->chars.at[k].begin, w->chars.at[k].end);
         done = end;
         i = ascii_end(w->text, done, w->len);
         if (i < w->len) continue;
@@ -41,18 +43,19 @@ static qkv_status normal_form(qkv_work *w, qkv_form form) {
     }
 }
 
-#define FORM(lower, NAME, FORM_)                                                                                       \
-    static qkv_status lower(const qkv_step *step, qkv_work *w) {                                                       \
-        (void)step;                                                                                                    \
-        return normal_form(w, FORM_);                                                                                  \
-    }                                                                                                                  \
+#define FORM(lower, NAME, FORM_)                                                                   \
+    static qkv_status lower(const qkv_step *step, qkv_work *w) {                                   \
+        (void)step;                                                                                \
+        return normal_form(w, FORM_);                                                              \
+    }                                                                                              \
     const qkv_step_kind qkv_norm_##lower = {.name = NAME, .normalize = lower};
 FORM(nfc, "NFC", QKV_NFC)
 FORM(nfd, "NFD", QKV_NFD)
 FORM(nfkc, "NFKC", QKV_NFKC)
 FORM(nfkd, "NFKD", QKV_NFKD)
 
-/* ---- BertNormalizer: clean, set Chinese characters apart, strip accents (after NFD), lower case, in this order ---- */
+/* ---- BertNormalizer: clean, set Chinese characters apart, strip accents (after NFD), lower case,
+ * in this order ---- */
 
 typedef struct bert_args {
     bool clean, han, accents, lower;
@@ -68,7 +71,8 @@ static qkv_status bert_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *ste
     QKV_TRY(qkv_json_get_bool(json, "handle_chinese_chars", false, &a->han));
     QKV_TRY(qkv_json_get_bool(json, "lowercase", false, &a->lower));
     a->accents = a->lower; /* what null stands for */
-    if (qkv_json_member(json, "strip_accents", &accents) && qkv_json_kind_of(accents) != QKV_JSON_NULL)
+    if (qkv_json_member(json, "strip_accents", &accents) &&
+        qkv_json_kind_of(accents) != QKV_JSON_NULL)
         QKV_TRY(qkv_json_get_bool(json, "strip_accents", true, &a->accents));
     for (int c = 0; c < 128; c++) {
         const uint8_t class = qkv_unicode_class(c);
@@ -104,8 +108,8 @@ static void bert_lower(const bert_args *a, qkv_work *w, int32_t cp, size_t begin
     for (int i = 0; i < n; i++) put(w, low[i], begin, end);
 }
 
-/* A stretch without ASCII. Accents go first where they can: what remains needs no reordering, since the order only concerns
- * marks, and of those only the few that are not accents remain. */
+/* A stretch without ASCII. Accents go first where they can: what remains needs no reordering, since
+ * the order only concerns marks, and of those only the few that are not accents remain. */
 static qkv_status bert_other(const bert_args *a, qkv_work *w, size_t begin, size_t end) {
     qkv_uchars *v = &w->chars;
     if (a->accents)
@@ -116,7 +120,8 @@ static qkv_status bert_other(const bert_args *a, qkv_work *w, size_t begin, size
             int32_t cp;
             const size_t n = (size_t)qkv_utf8_decode(w->text + i, end - i, &cp);
             if (cp < 0) cp = -1 - (uint8_t)w->text[i];
-            if (!QKV_PUSH(*v, ((qkv_uchar){cp, 0, (uint32_t)i, (uint32_t)(i + n)}))) return QKV_FAILED;
+            if (!QKV_PUSH(*v, ((qkv_uchar){cp, 0, (uint32_t)i, (uint32_t)(i + n)})))
+                return QKV_FAILED;
             i += n;
         }
     }
@@ -151,4 +156,5 @@ static qkv_status bert(const qkv_step *step, qkv_work *w) {
     return qkv_work_end(w);
 }
 
-const qkv_step_kind qkv_norm_bert = {.name = "BertNormalizer", .parse = bert_parse, .normalize = bert};
+const qkv_step_kind qkv_norm_bert = {
+    .name = "BertNormalizer", .parse = bert_parse, .normalize = bert};

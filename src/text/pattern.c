@@ -1,5 +1,6 @@
-/* Regular expressions come from files, so they are hostile until shown otherwise: PCRE2 runs with a limit on its steps and on
- * its memory, and a pattern that exceeds them fails the call instead of hanging it. */
+/* Regular expressions come from files, so they are hostile until shown otherwise: PCRE2 runs with a
+ * limit on its steps and on its memory, and a pattern that exceeds them fails the call instead of
+ * hanging it. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/pattern.h"
 #include "base/mem.h"
@@ -7,10 +8,10 @@
 #include <pcre2.h>
 #include <string.h>
 
-#define MATCH_LIMIT  1000000u
-#define HEAP_KIB     65536u
-#define PATTERN_MAX  65536u
-#define NESTING_MAX  100u
+#define MATCH_LIMIT 1000000u
+#define HEAP_KIB    65536u
+#define PATTERN_MAX 65536u
+#define NESTING_MAX 100u
 
 static void *pcre_alloc(PCRE2_SIZE n, void *unused) {
     (void)unused;
@@ -24,7 +25,8 @@ static void pcre_free(void *p, void *unused) {
 
 qkv_status qkv_pattern_compile(qkv_pattern *p, const char *regex, size_t len) {
     if (len > PATTERN_MAX)
-        return qkv_fail(QKV_BAD_FILE, "a regular expression of %zu bytes: at most %u are read", len, PATTERN_MAX);
+        return qkv_fail(QKV_BAD_FILE, "a regular expression of %zu bytes: at most %u are read", len,
+                        PATTERN_MAX);
     QKV_TRY_ALLOC(p->source = qkv_strndup(regex, len));
     p->rules = qkv_scan_find(regex, len);
     if (p->rules) return QKV_OK;
@@ -34,7 +36,8 @@ qkv_status qkv_pattern_compile(qkv_pattern *p, const char *regex, size_t len) {
     PCRE2_SIZE at = 0;
     if (context) {
         pcre2_set_parens_nest_limit(context, NESTING_MAX);
-        const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C;
+        const uint32_t options =
+            PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C;
         p->code = pcre2_compile((PCRE2_SPTR)regex, len, options, &error, &at, context);
     }
     pcre2_compile_context_free(context);
@@ -42,7 +45,8 @@ qkv_status qkv_pattern_compile(qkv_pattern *p, const char *regex, size_t len) {
     if (!p->code) {
         PCRE2_UCHAR words[128];
         pcre2_get_error_message(error, words, sizeof words);
-        return qkv_fail(QKV_BAD_FILE, "regular expression \"%.200s\": %s, at byte %zu", p->source, (char *)words, at);
+        return qkv_fail(QKV_BAD_FILE, "regular expression \"%.200s\": %s, at byte %zu", p->source,
+                        (char *)words, at);
     }
     return QKV_OK;
 }
@@ -52,8 +56,11 @@ qkv_status qkv_pattern_parse(qkv_pattern *p, qkv_json_at json) {
     const char *text;
     qkv_json_at value = json;
     const bool regex = qkv_json_member(json, "Regex", &value);
-    if (!regex && qkv_json_kind_of(json) == QKV_JSON_OBJECT && !qkv_json_member(json, "String", &value))
-        return qkv_fail(QKV_BAD_FILE, "line %zu: a pattern must be {\"String\": …} or {\"Regex\": …}", qkv_json_line(json));
+    if (!regex && qkv_json_kind_of(json) == QKV_JSON_OBJECT &&
+        !qkv_json_member(json, "String", &value))
+        return qkv_fail(QKV_BAD_FILE,
+                        "line %zu: a pattern must be {\"String\": …} or {\"Regex\": …}",
+                        qkv_json_line(json));
     if (qkv_json_kind_of(value) != QKV_JSON_STRING)
         return qkv_fail(QKV_BAD_FILE, "line %zu: a pattern must be a string", qkv_json_line(json));
     qkv_json_string(value, &text, &p->len);
@@ -89,7 +96,8 @@ static qkv_status next_regex(qkv_search *s, size_t *begin, size_t *end, bool *fo
     const PCRE2_SIZE *place = pcre2_get_ovector_pointer(s->match);
     uint32_t options = 0;
     for (;;) {
-        result = pcre2_match(s->p->code, (PCRE2_SPTR)s->text, s->len, s->at, options, s->match, context);
+        result =
+            pcre2_match(s->p->code, (PCRE2_SPTR)s->text, s->len, s->at, options, s->match, context);
         if (result < 0 || place[1] > place[0]) break;
         if (place[0] >= s->len) { /* an empty match at the end */
             result = PCRE2_ERROR_NOMATCH;
@@ -103,8 +111,8 @@ static qkv_status next_regex(qkv_search *s, size_t *begin, size_t *end, bool *fo
     if (result < 0) {
         PCRE2_UCHAR words[128];
         pcre2_get_error_message(result, words, sizeof words);
-        return qkv_fail(QKV_BAD_FILE, "regular expression \"%.200s\" on a text of %zu bytes: %s", s->p->source, s->len,
-                        (char *)words);
+        return qkv_fail(QKV_BAD_FILE, "regular expression \"%.200s\" on a text of %zu bytes: %s",
+                        s->p->source, s->len, (char *)words);
     }
     *begin = place[0];
     *end = s->at = place[1];

@@ -1,4 +1,5 @@
-/* A pattern of the file: a plain string, a known regular expression (hand-written scanner), or any other through PCRE2. */
+/* A pattern of the file: a plain string, a known regular expression (hand-written scanner), or any
+ * other through PCRE2. */
 #ifndef QKV_TEXT_PATTERN_H
 #define QKV_TEXT_PATTERN_H
 
@@ -13,12 +14,14 @@ typedef struct qkv_pattern {
     char *source;                /* of the expression, for messages */
 } qkv_pattern;
 
-/* From {"String": …} or {"Regex": …} (or a bare string, which is a String). Free even after failure. */
+/* From {"String": …} or {"Regex": …} (or a bare string, which is a String). Free even after
+ * failure. */
 qkv_status qkv_pattern_parse(qkv_pattern *p, qkv_json_at json);
 qkv_status qkv_pattern_compile(qkv_pattern *p, const char *regex, size_t len);
 void qkv_pattern_free(qkv_pattern *p);
 
-/* One pass over a text. `match` is the scratch of the regular expression; free it with qkv_search_end. */
+/* One pass over a text. `match` is the scratch of the regular expression; free it with
+ * qkv_search_end. */
 typedef struct qkv_search {
     const qkv_pattern *p;
     const char *text;
@@ -26,7 +29,8 @@ typedef struct qkv_search {
     void *match;
 } qkv_search;
 qkv_search qkv_search_begin(const qkv_pattern *p, const char *text, size_t len);
-/* The next match at or after `at`; *found false at the end. Matches of no length are passed over. */
+/* The next match at or after `at`; *found false at the end. Matches of no length are passed over.
+ */
 qkv_status qkv_search_next(qkv_search *s, size_t *begin, size_t *end, bool *found);
 void qkv_search_end(qkv_search *s);
 

@@ -20,6 +20,8 @@
 #ifndef QKV_TEXT_PIPELINE_H
 #define QKV_TEXT_PIPELINE_H
 
+#include <stdatomic.h>
+
 #include "base/arena.h"
 #include "base/json.h"
 #include "text/tokenizer.h"
@@ -62,9 +64,9 @@ typedef struct qkv_work {
         qkv_buf text;
         QKV_VEC(uint32_t) from, to;
     } side[2];
-    int out; /* the side that is written to */
+    int out;                        /* the side that is written to */
     QKV_VEC(qkv_stretch) stretches; /* of one piece, while it is split */
-    qkv_uchars chars; /* characters of a stretch, for the normal forms */
+    qkv_uchars chars;               /* characters of a stretch, for the normal forms */
 } qkv_work;
 
 /* Begins with this text, which stood at `base` of the whole one. */
@@ -129,9 +131,11 @@ typedef struct qkv_template_part {
     uint8_t type; /* segment */
 } qkv_template_part;
 
+typedef QKV_VEC(qkv_template_part) qkv_template_parts;
+
 typedef struct qkv_template {
-    QKV_VEC(qkv_template_part) single, pair;
-    bool trim_offsets, trim_prefix_space; /* offsets leave out the blanks around a token */
+    qkv_template_parts single, pair;
+    bool trim_offsets; /* offsets leave out the blanks around a token */
     bool set;
 } qkv_template;
 
@@ -172,15 +176,16 @@ typedef struct qkv_model_kind {
     void (*drop)(qkv_tokenizer *tok);
 } qkv_model_kind;
 
-/* Truncation and padding as the file states them (lengths 0: none). */
+/* Truncation and padding as the file states them. */
 typedef struct qkv_limits {
-    int64_t max_length, stride;
+    int64_t max_length;         /* 0: none */
     char *truncation, *padding; /* their JSON, NULL: null */
 } qkv_limits;
 
 struct qkv_tokenizer {
-    qkv_arena arena; /* everything below that has no owner of its own */
-    qkv_vocab vocab; /* the model's tokens and the added ones */
+    qkv_arena arena;        /* everything below that has no owner of its own */
+    qkv_vocab vocab;        /* the model's tokens and the added ones */
+    size_t n_model_entries; /* of vocab.entries: the model's own */
     QKV_VEC(qkv_added) added;
     qkv_matcher raw, normalized; /* added tokens by where they are matched */
     uint8_t *is_special;         /* by id, 0 or 1 */
@@ -193,7 +198,8 @@ struct qkv_tokenizer {
     int32_t special[QKV_TOK_SPECIALS];
     qkv_limits limits;
     void *pool; /* free scratches */
-    int pool_lock;
+    atomic_flag pool_lock;
+    bool track_always; /* a step asks where its text began */
 };
 
 /* ---- making a tokenizer ---- */

@@ -9,7 +9,8 @@
 /* End of the first character of the piece. */
 static size_t first_char(const qkv_work *w, qkv_piece piece) {
     int32_t cp;
-    return piece.begin + (size_t)qkv_utf8_decode(w->text + piece.begin, piece.end - piece.begin, &cp);
+    return piece.begin +
+           (size_t)qkv_utf8_decode(w->text + piece.begin, piece.end - piece.begin, &cp);
 }
 
 /* ---- ByteLevel ---- */
@@ -73,7 +74,8 @@ static qkv_status byte_level(const qkv_step *step, qkv_work *w) {
     return a->map ? map_bytes(w) : QKV_OK;
 }
 
-const qkv_step_kind qkv_pre_byte_level = {.name = "ByteLevel", .parse = byte_parse, .split = byte_level};
+const qkv_step_kind qkv_pre_byte_level = {
+    .name = "ByteLevel", .parse = byte_parse, .split = byte_level};
 
 /* ---- Metaspace ---- */
 
@@ -97,7 +99,9 @@ static qkv_status get_scheme(qkv_json_at json, metaspace_args *a) {
             a->prepend = i;
             return QKV_OK;
         }
-    if (text) return qkv_fail(QKV_BAD_FILE, "line %zu: prepend_scheme must be always, first or never", qkv_json_line(json));
+    if (text)
+        return qkv_fail(QKV_BAD_FILE, "line %zu: prepend_scheme must be always, first or never",
+                        qkv_json_line(json));
     return QKV_OK;
 }
 
@@ -111,7 +115,8 @@ static qkv_status metaspace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step
     QKV_TRY(qkv_json_get_string(json, "replacement", false, &mark, &len));
     QKV_TRY(qkv_json_get_bool(json, "split", false, &a->split));
     if (!len || (size_t)qkv_utf8_decode(mark, len, &cp) != len || cp < 0)
-        return qkv_fail(QKV_BAD_FILE, "line %zu: replacement must be one character", qkv_json_line(json));
+        return qkv_fail(QKV_BAD_FILE, "line %zu: replacement must be one character",
+                        qkv_json_line(json));
     memcpy(a->mark, mark, len);
     a->n = (uint8_t)len;
     return get_scheme(json, a);
@@ -131,7 +136,8 @@ static qkv_status cut_at_marks(const metaspace_args *a, qkv_work *w, size_t begi
     return qkv_work_cut(w, begin, end);
 }
 
-/* Whether this piece gets a mark in front: by scheme, and only if it does not begin with one or a blank. */
+/* Whether this piece gets a mark in front: by scheme, and only if it does not begin with one or a
+ * blank. */
 static bool wants_mark(const metaspace_args *a, const qkv_work *w, qkv_piece piece) {
     if (a->prepend == NEVER || w->text[piece.begin] == ' ') return false;
     if (is_mark(a, w->text + piece.begin, piece.end - piece.begin)) return false;
@@ -146,7 +152,8 @@ static qkv_status metaspace(const qkv_step *step, qkv_work *w) {
         const qkv_piece piece = w->old.at[p];
         const uint32_t start = (uint32_t)qkv_work_size(w);
         size_t done = piece.begin;
-        if (wants_mark(a, w, piece)) qkv_work_put(w, a->mark, a->n, piece.begin, first_char(w, piece));
+        if (wants_mark(a, w, piece))
+            qkv_work_put(w, a->mark, a->n, piece.begin, first_char(w, piece));
         for (const char *blank; (blank = memchr(w->text + done, ' ', piece.end - done));) {
             const size_t at = (size_t)(blank - w->text);
             if (at > done) qkv_work_keep(w, done, at);
@@ -159,9 +166,11 @@ static qkv_status metaspace(const qkv_step *step, qkv_work *w) {
     QKV_TRY(qkv_work_end(w));
     for (size_t p = 0; p < w->old.n; p++) {
         const qkv_piece piece = w->old.at[p];
-        QKV_TRY(a->split ? cut_at_marks(a, w, piece.begin, piece.end) : qkv_work_cut(w, piece.begin, piece.end));
+        QKV_TRY(a->split ? cut_at_marks(a, w, piece.begin, piece.end)
+                         : qkv_work_cut(w, piece.begin, piece.end));
     }
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_pre_metaspace = {.name = "Metaspace", .parse = metaspace_parse, .split = metaspace};
+const qkv_step_kind qkv_pre_metaspace = {
+    .name = "Metaspace", .parse = metaspace_parse, .split = metaspace};

@@ -1,4 +1,5 @@
-/* Pre-tokenizers that find stretches (by pattern or by character) and then say what becomes of them: the five behaviours. */
+/* Pre-tokenizers that find stretches (by pattern or by character) and then say what becomes of
+ * them: the five behaviours. */
 #include "text/pattern.h"
 #include "text/pipeline.h"
 #include "text/unicode.h"
@@ -6,9 +7,16 @@
 
 #include <string.h>
 
-typedef enum behavior { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS, BEHAVIORS } behavior;
-static const char *const behavior_names[BEHAVIORS] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
-                                                      "Contiguous"};
+typedef enum behavior {
+    REMOVED,
+    ISOLATED,
+    MERGED_WITH_PREVIOUS,
+    MERGED_WITH_NEXT,
+    CONTIGUOUS,
+    BEHAVIORS
+} behavior;
+static const char *const behavior_names[BEHAVIORS] = {"Removed", "Isolated", "MergedWithPrevious",
+                                                      "MergedWithNext", "Contiguous"};
 
 static qkv_status get_behavior(qkv_json_at json, bool required, behavior *out) {
     const char *text = NULL;
@@ -20,16 +28,20 @@ static qkv_status get_behavior(qkv_json_at json, bool required, behavior *out) {
             *out = (behavior)b;
             return QKV_OK;
         }
-    return qkv_fail(QKV_BAD_FILE, "line %zu: unknown behavior \"%.*s\"", qkv_json_line(json), (int)(len > 40 ? 40 : len), text);
+    return qkv_fail(QKV_BAD_FILE, "line %zu: unknown behavior \"%.*s\"", qkv_json_line(json),
+                    (int)(len > 40 ? 40 : len), text);
 }
 
 static qkv_status add(qkv_work *w, size_t begin, size_t end, bool hit) {
     if (begin >= end) return QKV_OK;
-    return QKV_PUSH(w->stretches, ((qkv_stretch){(uint32_t)begin, (uint32_t)end, hit})) ? QKV_OK : QKV_FAILED;
+    return QKV_PUSH(w->stretches, ((qkv_stretch){(uint32_t)begin, (uint32_t)end, hit}))
+               ? QKV_OK
+               : QKV_FAILED;
 }
 
-/* Turns the stretches of one piece into pieces. A hit joins a neighbour only if the neighbour is no hit itself; in
- * MergedWithNext that is decided from the end of the text, so of two hits in a row the first stands alone. */
+/* Turns the stretches of one piece into pieces. A hit joins a neighbour only if the neighbour is no
+ * hit itself; in MergedWithNext that is decided from the end of the text, so of two hits in a row
+ * the first stands alone. */
 static qkv_status apply(qkv_work *w, behavior how) {
     const qkv_stretch *s = w->stretches.at;
     const size_t n = w->stretches.n;
@@ -51,7 +63,8 @@ static qkv_status apply(qkv_work *w, behavior how) {
         case MERGED_WITH_NEXT:
             if (s[i].hit && i + 1 < n && !s[i + 1].hit) last++;
             break;
-        default: break;
+        default:
+            break;
         }
         QKV_TRY(qkv_work_cut(w, s[i].begin, s[last].end));
         i = last + 1;
@@ -120,7 +133,8 @@ static qkv_status split(const qkv_step *step, qkv_work *w) {
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_pre_split = {.name = "Split", .parse = split_parse, .split = split, .drop = split_drop};
+const qkv_step_kind qkv_pre_split = {
+    .name = "Split", .parse = split_parse, .split = split, .drop = split_drop};
 
 /* ---- by character: Punctuation, Digits, CharDelimiterSplit ---- */
 
@@ -165,15 +179,18 @@ static qkv_status punctuation_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_st
     return new_char_args(tok, step, a);
 }
 
-const qkv_step_kind qkv_pre_punctuation = {.name = "Punctuation", .parse = punctuation_parse, .split = split_chars};
+const qkv_step_kind qkv_pre_punctuation = {
+    .name = "Punctuation", .parse = punctuation_parse, .split = split_chars};
 
 static qkv_status digits_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
     bool single = false;
     QKV_TRY(qkv_json_get_bool(json, "individual_digits", false, &single));
-    return new_char_args(tok, step, (char_args){.class = QKV_U_NUMBER, .how = single ? ISOLATED : CONTIGUOUS});
+    return new_char_args(tok, step,
+                         (char_args){.class = QKV_U_NUMBER, .how = single ? ISOLATED : CONTIGUOUS});
 }
 
-const qkv_step_kind qkv_pre_digits = {.name = "Digits", .parse = digits_parse, .split = split_chars};
+const qkv_step_kind qkv_pre_digits = {
+    .name = "Digits", .parse = digits_parse, .split = split_chars};
 
 static qkv_status delimiter_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
     const char *text;
@@ -181,8 +198,10 @@ static qkv_status delimiter_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step
     int32_t cp = -1;
     QKV_TRY(qkv_json_get_string(json, "delimiter", true, &text, &len));
     if (!len || (size_t)qkv_utf8_decode(text, len, &cp) != len)
-        return qkv_fail(QKV_BAD_FILE, "line %zu: a delimiter must be one character", qkv_json_line(json));
+        return qkv_fail(QKV_BAD_FILE, "line %zu: a delimiter must be one character",
+                        qkv_json_line(json));
     return new_char_args(tok, step, (char_args){.delimiter = cp, .how = REMOVED});
 }
 
-const qkv_step_kind qkv_pre_delimiter = {.name = "CharDelimiterSplit", .parse = delimiter_parse, .split = split_chars};
+const qkv_step_kind qkv_pre_delimiter = {
+    .name = "CharDelimiterSplit", .parse = delimiter_parse, .split = split_chars};

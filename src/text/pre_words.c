@@ -1,4 +1,5 @@
-/* Pre-tokenizers that need no rewriting and no pattern: cuts between characters by their classes. */
+/* Pre-tokenizers that need no rewriting and no pattern: cuts between characters by their classes.
+ */
 #include "text/pipeline.h"
 #include "text/unicode.h"
 #include "base/utf8.h"
@@ -68,7 +69,8 @@ static qkv_status whitespace_split(const qkv_step *step, qkv_work *w) {
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_pre_whitespace_split = {.name = "WhitespaceSplit", .split = whitespace_split};
+const qkv_step_kind qkv_pre_whitespace_split = {.name = "WhitespaceSplit",
+                                                .split = whitespace_split};
 
 /* ---- FixedLength: so many characters each ---- */
 
@@ -98,4 +100,5 @@ static qkv_status fixed_length(const qkv_step *step, qkv_work *w) {
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_pre_fixed_length = {.name = "FixedLength", .parse = fixed_parse, .split = fixed_length};
+const qkv_step_kind qkv_pre_fixed_length = {
+    .name = "FixedLength", .parse = fixed_parse, .split = fixed_length};

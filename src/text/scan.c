@@ -7,23 +7,32 @@
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
 #define WHITE        "\\s+(?!\\S)|\\s+"
 
-const qkv_scan_rules qkv_scan_gpt2 = {.regex = CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|" WHITE};
+const qkv_scan_rules qkv_scan_gpt2 = {.regex = CONTRACTIONS
+                                      "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|" WHITE};
 /* The rank file's own expression differs from Llama-3's only in the last rule. */
-const qkv_scan_rules qkv_scan_cl100k = {
-    .regex = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|"
-             "\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
-    .digits = 3,
-    .any_case = true,
-    .letter_prefix = true,
-    .line_ends = true,
-    .final_space = true};
+const qkv_scan_rules qkv_scan_cl100k = {.regex =
+                                            "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|"
+                                            "\\p{N}{1,3}+| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|"
+                                            "\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
+                                        .digits = 3,
+                                        .any_case = true,
+                                        .letter_prefix = true,
+                                        .line_ends = true,
+                                        .final_space = true};
 
-#define LLAMA3(digits)                                                                                                 \
-    "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|" WHITE
-static const qkv_scan_rules llama3 = {
-    .regex = LLAMA3("\\p{N}{1,3}"), .digits = 3, .any_case = true, .letter_prefix = true, .line_ends = true};
-static const qkv_scan_rules qwen2 = {
-    .regex = LLAMA3("\\p{N}"), .digits = 1, .any_case = true, .letter_prefix = true, .line_ends = true};
+#define LLAMA3(digits)                                                                             \
+    "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                  \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|" WHITE
+static const qkv_scan_rules llama3 = {.regex = LLAMA3("\\p{N}{1,3}"),
+                                      .digits = 3,
+                                      .any_case = true,
+                                      .letter_prefix = true,
+                                      .line_ends = true};
+static const qkv_scan_rules qwen2 = {.regex = LLAMA3("\\p{N}"),
+                                     .digits = 1,
+                                     .any_case = true,
+                                     .letter_prefix = true,
+                                     .line_ends = true};
 
 const qkv_scan_rules *qkv_scan_find(const char *regex, size_t len) {
     static const qkv_scan_rules *const all[] = {&qkv_scan_gpt2, &qkv_scan_cl100k, &llama3, &qwen2};
@@ -44,12 +53,14 @@ static inline uint8_t class_at(const char *text, size_t len, size_t i, size_t *n
     return qkv_unicode_class(cp);
 }
 
-/* End of the run, from i, of characters that have a class of `want` and none of `not`. At most `limit` characters (0: any number). */
-static inline size_t run(const char *text, size_t len, size_t i, uint8_t want, uint8_t not, int limit) {
+/* End of the run, from i, of characters that have a class of `want` and none of `not`. At most
+ * `limit` characters (0: any number). */
+static inline size_t run(const char *text, size_t len, size_t i, uint8_t want, uint8_t not,
+                         int limit) {
     size_t n;
     for (int count = 0; i < len && (!limit || count < limit); i += n, count++) {
         const uint8_t c = class_at(text, len, i, &n);
-        if ((want && !(c & want)) || (c & not)) break;
+        if ((want && !(c & want)) || (c & not )) break;
     }
     return i;
 }
@@ -82,13 +93,15 @@ size_t qkv_scan_next(const qkv_scan_rules *r, const char *text, size_t len, size
     if (text[at] == '\'' && (n = contraction(text + at, len - at, r->any_case))) return at + n;
     const uint8_t c = class_at(text, len, at, &n);
     if (c & QKV_U_LETTER) return run(text, len, at + n, QKV_U_LETTER, 0, 0);
-    if (c & QKV_U_NUMBER) return run(text, len, at + n, QKV_U_NUMBER, 0, r->digits ? r->digits - 1 : 0);
+    if (c & QKV_U_NUMBER)
+        return run(text, len, at + n, QKV_U_NUMBER, 0, r->digits ? r->digits - 1 : 0);
     const bool blank = text[at] == ' ';
     const bool line = text[at] == '\n' || text[at] == '\r';
     const uint8_t next = at + n < len ? class_at(text, len, at + n, &n2) : 0;
     if (next & QKV_U_LETTER && (blank || (r->letter_prefix && !line)))
         return run(text, len, at + n + n2, QKV_U_LETTER, 0, 0);
-    if (next & QKV_U_NUMBER && blank && !r->digits) return run(text, len, at + n + n2, QKV_U_NUMBER, 0, 0);
+    if (next & QKV_U_NUMBER && blank && !r->digits)
+        return run(text, len, at + n + n2, QKV_U_NUMBER, 0, 0);
     const bool mark_after_blank = blank && at + 1 < len && !(next & (WORDY | QKV_U_SPACE));
     if (mark_after_blank || !(c & QKV_U_SPACE)) {
         size_t end = run(text, len, at + n, 0, WORDY | QKV_U_SPACE, 0);

@@ -1,4 +1,5 @@
-/* Hand-written scanners for the regular expressions that most byte-level vocabularies split text with. */
+/* Hand-written scanners for the regular expressions that most byte-level vocabularies split text
+ * with. */
 #ifndef QKV_TEXT_SCAN_H
 #define QKV_TEXT_SCAN_H
 
@@ -7,12 +8,13 @@
 
 /* What differs between GPT-2's expression and its descendants. */
 typedef struct qkv_scan_rules {
-    const char *regex;   /* as files spell it */
-    int digits;          /* longest run of digits; 0: no limit, and a blank may stand before it */
-    bool any_case;       /* 'S as well as 's */
-    bool letter_prefix;  /* any one character but letter, number, line end may lead a word, not only a blank */
-    bool line_ends;      /* line ends stick to punctuation before them, and end a run of white space */
-    bool final_space;    /* white space at the end of the text is one piece whatever is in it */
+    const char *regex;  /* as files spell it */
+    int digits;         /* longest run of digits; 0: no limit, and a blank may stand before it */
+    bool any_case;      /* 'S as well as 's */
+    bool letter_prefix; /* any one character but letter, number, line end may lead a word, not only
+                           a blank */
+    bool line_ends;   /* line ends stick to punctuation before them, and end a run of white space */
+    bool final_space; /* white space at the end of the text is one piece whatever is in it */
 } qkv_scan_rules;
 
 /* The rules of a regular expression spelt exactly so, or NULL. */

@@ -1,7 +1,8 @@
 /* What encoding writes to: one per thread at a time, kept in a pool by the tokenizer.
  *
- * The word cache is direct-mapped, one cache line an entry: a word that was met before costs a hash and a comparison. It is
- * bounded by construction and never changes a result, so which words are in it does not matter. */
+ * The word cache is direct-mapped, one cache line an entry: a word that was met before costs a hash
+ * and a comparison. It is bounded by construction and never changes a result, so which words are in
+ * it does not matter. */
 #ifndef QKV_TEXT_SCRATCH_H
 #define QKV_TEXT_SCRATCH_H
 
@@ -21,14 +22,14 @@ typedef struct qkv_word_slot { /* 64 bytes */
 /* A token in the making: BPE's symbols, linked when there are many. */
 typedef struct qkv_symbol {
     int32_t id;
-    uint32_t len;        /* bytes of the word; 0: merged away */
-    int32_t prev, next;  /* −1: none */
+    uint32_t len;       /* bytes of the word; 0: merged away */
+    int32_t prev, next; /* −1: none */
 } qkv_symbol;
 
 typedef struct qkv_lattice_node { /* best path that ends here */
     double score;
     uint32_t from; /* where its last token begins */
-    int32_t id;    /* −1: no path */
+    int32_t id;    /* INT32_MIN: no path yet */
 } qkv_lattice_node;
 
 struct qkv_scratch {
@@ -36,14 +37,13 @@ struct qkv_scratch {
     qkv_work work;
     qkv_word_slot *cache;
     bool use_cache;
-    bool ranges;   /* fill begin and end */
+    bool ranges; /* fill begin and end */
     double dropout;
     qkv_rng rng;
     uint64_t draws; /* random numbers used for this text */
     QKV_VEC(qkv_symbol) symbols;
     QKV_VEC(uint64_t) heap, skipped;
     QKV_VEC(qkv_lattice_node) lattice;
-    QKV_VEC(double) weights;
     QKV_VEC(qkv_piece) path;
     qkv_buf held; /* normalised text while its parts are worked on */
     QKV_VEC(uint32_t) held_from, held_to;
@@ -54,7 +54,8 @@ struct qkv_scratch {
 bool qkv_encoding_room(qkv_encoding *e, size_t n, bool ranges);
 
 /* Appends a token; false when there is no memory. */
-static inline bool qkv_emit(const qkv_scratch *s, qkv_encoding *e, int32_t id, size_t begin, size_t end) {
+static inline bool qkv_emit(const qkv_scratch *s, qkv_encoding *e, int32_t id, size_t begin,
+                            size_t end) {
     if (e->n == e->cap || s->ranges)
         if (!qkv_encoding_room(e, 1, s->ranges)) return false;
     if (s->ranges) {

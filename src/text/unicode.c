@@ -14,13 +14,15 @@ static bool in(int32_t cp, int32_t first, int32_t last) {
 }
 
 static bool is_space(int32_t cp) {
-    return in(cp, 9, 13) || cp == 0x20 || cp == 0x85 || cp == 0xA0 || cp == 0x1680 || in(cp, 0x2000, 0x200A) ||
-           cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F || cp == 0x3000;
+    return in(cp, 9, 13) || cp == 0x20 || cp == 0x85 || cp == 0xA0 || cp == 0x1680 ||
+           in(cp, 0x2000, 0x200A) || cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F ||
+           cp == 0x3000;
 }
 
 static bool is_han(int32_t cp) {
-    return in(cp, 0x4E00, 0x9FFF) || in(cp, 0x3400, 0x4DBF) || in(cp, 0x20000, 0x2A6DF) || in(cp, 0x2A700, 0x2B73F) ||
-           in(cp, 0x2B740, 0x2B81F) || in(cp, 0x2B920, 0x2CEAF) || in(cp, 0xF900, 0xFAFF) || in(cp, 0x2F800, 0x2FA1F);
+    return in(cp, 0x4E00, 0x9FFF) || in(cp, 0x3400, 0x4DBF) || in(cp, 0x20000, 0x2A6DF) ||
+           in(cp, 0x2A700, 0x2B73F) || in(cp, 0x2B740, 0x2B81F) || in(cp, 0x2B920, 0x2CEAF) ||
+           in(cp, 0xF900, 0xFAFF) || in(cp, 0x2F800, 0x2FA1F);
 }
 
 /* Other_Alphabetic symbols and joiners: in \w though neither letter, mark nor number. */
@@ -36,26 +38,43 @@ static uint8_t classify(int32_t cp) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: c = QKV_U_LETTER | QKV_U_WORD; break;
-    case UTF8PROC_CATEGORY_MN: c = QKV_U_ACCENT | QKV_U_WORD; break;
+    case UTF8PROC_CATEGORY_LO:
+        c = QKV_U_LETTER | QKV_U_WORD;
+        break;
+    case UTF8PROC_CATEGORY_MN:
+        c = QKV_U_ACCENT | QKV_U_WORD;
+        break;
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME: c = QKV_U_WORD; break;
+    case UTF8PROC_CATEGORY_ME:
+        c = QKV_U_WORD;
+        break;
     case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL: c = QKV_U_NUMBER | QKV_U_WORD; break;
-    case UTF8PROC_CATEGORY_NO: c = QKV_U_NUMBER; break;
-    case UTF8PROC_CATEGORY_PC: c = QKV_U_PUNCT | QKV_U_WORD; break;
+    case UTF8PROC_CATEGORY_NL:
+        c = QKV_U_NUMBER | QKV_U_WORD;
+        break;
+    case UTF8PROC_CATEGORY_NO:
+        c = QKV_U_NUMBER;
+        break;
+    case UTF8PROC_CATEGORY_PC:
+        c = QKV_U_PUNCT | QKV_U_WORD;
+        break;
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
     case UTF8PROC_CATEGORY_PE:
     case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO: c = QKV_U_PUNCT; break;
+    case UTF8PROC_CATEGORY_PO:
+        c = QKV_U_PUNCT;
+        break;
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO: c = cp == 9 || cp == 10 || cp == 13 ? 0 : QKV_U_OTHER; break;
-    default: break;
+    case UTF8PROC_CATEGORY_CO:
+        c = cp == 9 || cp == 10 || cp == 13 ? 0 : QKV_U_OTHER;
+        break;
+    default:
+        break;
     }
     if (in(cp, 33, 47) || in(cp, 58, 64) || in(cp, 91, 96) || in(cp, 123, 126)) c |= QKV_U_PUNCT;
     if (is_space(cp)) c |= QKV_U_SPACE;
@@ -64,20 +83,22 @@ static uint8_t classify(int32_t cp) {
     return c;
 }
 
-/* Threads that meet here compute the same bytes; the lock only keeps the writes from being concurrent. */
+/* Threads that meet here compute the same bytes; the lock only keeps the writes from being
+ * concurrent. */
 void qkv_unicode_fill(uint32_t page) {
     static atomic_flag busy = ATOMIC_FLAG_INIT;
-    while (atomic_flag_test_and_set(&busy)) {
-    }
+    while (atomic_flag_test_and_set(&busy)) {}
     if (!qkv_unicode_ready[page]) {
-        for (int32_t i = 0; i < 256; i++) qkv_unicode_table[page << 8 | (uint32_t)i] = classify((int32_t)(page << 8) | i);
+        for (int32_t i = 0; i < 256; i++)
+            qkv_unicode_table[page << 8 | (uint32_t)i] = classify((int32_t)(page << 8) | i);
         qkv_unicode_ready[page] = 1;
     }
     atomic_flag_clear(&busy);
 }
 
 int qkv_unicode_lower(int32_t cp, int32_t out[2]) {
-    if (cp == 0x130) { /* the one character whose lower case is two, and the one that utf8proc shortens */
+    if (cp ==
+        0x130) { /* the one character whose lower case is two, and the one that utf8proc shortens */
         out[0] = 'i';
         out[1] = 0x307;
         return 2;
@@ -86,8 +107,8 @@ int qkv_unicode_lower(int32_t cp, int32_t out[2]) {
     return 1;
 }
 
-/* Stable order by combining class of a run of marks: insertion for short runs, counting for long ones (a text may be one
- * run, and must not cost its square). */
+/* Stable order by combining class of a run of marks: insertion for short runs, counting for long
+ * ones (a text may be one run, and must not cost its square). */
 static qkv_status order_run(qkv_uchar *run, size_t n) {
     if (n <= 32) {
         for (size_t i = 1; i < n; i++) {
@@ -109,7 +130,8 @@ static qkv_status order_run(qkv_uchar *run, size_t n) {
     return QKV_OK;
 }
 
-static qkv_status decompose(const char *text, size_t begin, size_t end, bool compat, qkv_uchars *out) {
+static qkv_status decompose(const char *text, size_t begin, size_t end, bool compat,
+                            qkv_uchars *out) {
     const int options = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compat ? UTF8PROC_COMPAT : 0);
     size_t run = 0; /* marks at the end of *out */
     for (size_t i = begin; i < end;) {
@@ -124,10 +146,12 @@ static qkv_status decompose(const char *text, size_t begin, size_t end, bool com
         else
             count = utf8proc_decompose_char(cp, parts, 32, (utf8proc_option_t)options, &boundary);
         for (utf8proc_ssize_t k = 0; k < count && k < 32; k++) {
-            const uint8_t ccc = parts[k] < 0x300 ? 0 : (uint8_t)utf8proc_get_property(parts[k])->combining_class;
+            const uint8_t ccc =
+                parts[k] < 0x300 ? 0 : (uint8_t)utf8proc_get_property(parts[k])->combining_class;
             if (ccc == 0 && run > 1) QKV_TRY(order_run(out->at + out->n - run, run));
             run = ccc ? run + 1 : 0;
-            if (!QKV_PUSH(*out, ((qkv_uchar){parts[k], ccc, (uint32_t)i, (uint32_t)(i + n)}))) return QKV_FAILED;
+            if (!QKV_PUSH(*out, ((qkv_uchar){parts[k], ccc, (uint32_t)i, (uint32_t)(i + n)})))
+                return QKV_FAILED;
         }
         i += n;
     }
@@ -142,7 +166,8 @@ static int32_t compose_pair(int32_t a, int32_t b) {
     return utf8proc_normalize_utf32(pair, 2, (utf8proc_option_t)options) == 1 ? pair[0] : -1;
 }
 
-/* Canonical composition, in place (Unicode, 3.11: a mark joins the last starter unless one of its class or higher stands between). */
+/* Canonical composition, in place (Unicode, 3.11: a mark joins the last starter unless one of its
+ * class or higher stands between). */
 static void compose(qkv_uchars *v) {
     size_t n = 0, starter = SIZE_MAX;
     int last = -1; /* class of the character before, since the starter; −1: the starter itself */
@@ -165,7 +190,8 @@ static void compose(qkv_uchars *v) {
     v->n = n;
 }
 
-qkv_status qkv_unicode_normalize(const char *text, size_t begin, size_t end, qkv_form form, qkv_uchars *out) {
+qkv_status qkv_unicode_normalize(const char *text, size_t begin, size_t end, qkv_form form,
+                                 qkv_uchars *out) {
     out->n = 0;
     QKV_TRY(decompose(text, begin, end, form == QKV_NFKD || form == QKV_NFKC, out));
     if (form == QKV_NFC || form == QKV_NFKC) compose(out);

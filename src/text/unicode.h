@@ -1,4 +1,5 @@
-/* What the steps ask about characters. Data from utf8proc; where Hugging Face's own tables differ, small tables here.
+/* What the steps ask about characters. Data from utf8proc; where Hugging Face's own tables differ,
+ * small tables here.
  *
  * Classes are one byte per code point, filled a page of 256 at a time on first use. */
 #ifndef QKV_TEXT_UNICODE_H
@@ -41,8 +42,10 @@ typedef struct qkv_uchar {
 } qkv_uchar;
 typedef QKV_VEC(qkv_uchar) qkv_uchars;
 
-/* Decomposes (and composes) text[begin … end) into *out, in canonical order. Malformed bytes are kept as cp = −1 − byte. */
-qkv_status qkv_unicode_normalize(const char *text, size_t begin, size_t end, qkv_form form, qkv_uchars *out);
+/* Decomposes (and composes) text[begin … end) into *out, in canonical order. Malformed bytes are
+ * kept as cp = −1 − byte. */
+qkv_status qkv_unicode_normalize(const char *text, size_t begin, size_t end, qkv_form form,
+                                 qkv_uchars *out);
 
 /* End of the grapheme cluster that begins at `begin`. */
 size_t qkv_unicode_grapheme(const char *text, size_t begin, size_t end);

@@ -1,4 +1,5 @@
-/* Text under work: two buffers that steps write in turn, with or without offsets into the original. */
+/* Text under work: two buffers that steps write in turn, with or without offsets into the original.
+ */
 #include "text/pipeline.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -76,7 +77,8 @@ void qkv_work_put(qkv_work *w, const char *bytes, size_t n, size_t begin, size_t
         return;
     }
     const bool empty = begin >= w->len;
-    const uint32_t first = empty ? 0 : w->from[begin], last = empty ? 0 : w->to[end > begin ? end - 1 : begin];
+    const uint32_t first = empty ? 0 : w->from[begin],
+                   last = empty ? 0 : w->to[end > begin ? end - 1 : begin];
     for (size_t i = 0; i < n; i++) {
         from[i] = first;
         to[i] = last;
@@ -110,8 +112,9 @@ qkv_status qkv_work_end(qkv_work *w) {
     struct qkv_side *s = &w->side[w->out];
     if (s->text.status != QKV_OK) return s->text.status;
     if (s->text.len > QKV_TEXT_MAX)
-        return qkv_fail(QKV_USAGE, "a text of %zu bytes after normalisation: at most %u; cut it into parts", s->text.len,
-                        QKV_TEXT_MAX);
+        return qkv_fail(QKV_USAGE,
+                        "a text of %zu bytes after normalisation: at most %u; cut it into parts",
+                        s->text.len, QKV_TEXT_MAX);
     w->text = s->text.data ? s->text.data : "";
     w->len = s->text.len;
     w->from = w->track ? s->from.at : NULL;

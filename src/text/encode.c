@@ -1,0 +1,318 @@
+/* Encoding: a text's way through the pipeline, many texts over threads. */
+#include "text/models.h"
+#include "text/scratch.h"
+#include "text/template.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+#include <string.h>
+
+/* ---- the result's memory ---- */
+
+void qkv_encoding_free(qkv_encoding *e) {
+    qkv_free(e->ids);
+    qkv_free(e->begin);
+    qkv_free(e->end);
+    qkv_free(e->type);
+    *e = (qkv_encoding){0};
+}
+
+static bool resize(void *at, size_t n, size_t size) {
+    void *grown = qkv_realloc(*(void **)at, n * size);
+    if (grown) *(void **)at = grown;
+    return grown != NULL;
+}
+
+bool qkv_encoding_room(qkv_encoding *e, size_t n, bool ranges) {
+    size_t cap = e->cap;
+    if (e->n + n > cap) {
+        cap = e->n + n + (e->n + n) / 2 + 16;
+        if (!resize(&e->ids, cap, sizeof *e->ids)) return false;
+        if (e->begin && !resize(&e->begin, cap, sizeof *e->begin)) return false;
+        if (e->end && !resize(&e->end, cap, sizeof *e->end)) return false;
+        if (e->type && !resize(&e->type, cap, sizeof *e->type)) return false;
+        e->cap = cap;
+    }
+    if (ranges && !e->begin && !(e->begin = qkv_alloc(cap * sizeof *e->begin))) return false;
+    if (ranges && !e->end && !(e->end = qkv_alloc(cap * sizeof *e->end))) return false;
+    return true;
+}
+
+/* ---- words ---- */
+
+/* One word through the cache. */
+static inline qkv_status encode_word(const qkv_tokenizer *tok, qkv_scratch *s, const char *word,
+                                     size_t n, uint32_t at, qkv_encoding *out) {
+    if (!s->use_cache || n > QKV_CACHE_KEY)
+        return tok->model_kind->encode(tok, s, word, n, at, out);
+    const uint32_t hash = qkv_text_hash(word, n);
+    qkv_word_slot *slot = &s->cache[hash & (QKV_CACHE_SLOTS - 1)];
+    if (out->n + QKV_CACHE_IDS > out->cap && !qkv_encoding_room(out, QKV_CACHE_IDS, false))
+        return QKV_FAILED;
+    if (slot->hash == hash && slot->len == n && !memcmp(slot->key, word, n)) {
+        memcpy(out->ids + out->n, slot->ids,
+               sizeof slot->ids); /* all of them: one copy of a fixed size */
+        out->n += slot->n;
+        return QKV_OK;
+    }
+    const size_t before = out->n;
+    QKV_TRY(tok->model_kind->encode(tok, s, word, n, at, out));
+    if (out->n - before > QKV_CACHE_IDS) return QKV_OK;
+    slot->hash = hash;
+    slot->len = (uint8_t)n;
+    slot->n = (uint8_t)(out->n - before);
+    memcpy(slot->key, word, n);
+    memcpy(slot->ids, out->ids + before, slot->n * sizeof *slot->ids);
+    return QKV_OK;
+}
+
+/* A text without pre-tokenizer is one long word; where no token has ▁ inside, each ▁ after
+ * something else begins a new one. */
+static qkv_status encode_marked(const qkv_tokenizer *tok, qkv_scratch *s, const char *text,
+                                size_t n, uint32_t at, qkv_encoding *out) {
+    static const char mark[] = "\xE2\x96\x81";
+    size_t begin = 0;
+    for (size_t i = 1; i + 3 <= n; i++) {
+        if (text[i] != mark[0] || memcmp(text + i, mark, 3)) continue;
+        if (i >= 3 && !memcmp(text + i - 3, mark, 3)) continue;
+        QKV_TRY(encode_word(tok, s, text + begin, i - begin, at + (uint32_t)begin, out));
+        begin = i;
+    }
+    return encode_word(tok, s, text + begin, n - begin, at + (uint32_t)begin, out);
+}
+
+/* Pre-tokenizer and model on the work's text. */
+static qkv_status encode_words(const qkv_tokenizer *tok, qkv_scratch *s, qkv_encoding *out) {
+    qkv_work *w = &s->work;
+    const size_t before = out->n;
+    const bool marked =
+        tok->model_kind == &qkv_model_bpe && ((const qkv_bpe *)tok->model)->word_start;
+    QKV_TRY(qkv_steps_split(tok, w));
+    for (size_t p = 0; p < w->pieces.n; p++) {
+        const qkv_piece piece = w->pieces.at[p];
+        const char *word = w->text + piece.begin;
+        const size_t n = piece.end - piece.begin;
+        QKV_TRY(marked ? encode_marked(tok, s, word, n, piece.begin, out)
+                       : encode_word(tok, s, word, n, piece.begin, out));
+    }
+    for (size_t i = before; s->ranges && i < out->n; i++) {
+        const uint32_t begin = out->begin[i], end = out->end[i];
+        out->begin[i] = w->from[begin];
+        out->end[i] = w->to[end > begin ? end - 1 : begin];
+    }
+    return QKV_OK;
+}
+
+/* ---- added tokens in normalised text ---- */
+
+/* Copies the text aside, since the parts' steps write to the work's own buffers. */
+static qkv_status hold(qkv_scratch *s) {
+    qkv_work *w = &s->work;
+    qkv_buf_clear(&s->held);
+    qkv_buf_add(&s->held, w->text, w->len);
+    if (s->held.status != QKV_OK) return s->held.status;
+    s->held_from.n = s->held_to.n = 0;
+    for (size_t i = 0; w->track && i < w->len; i++)
+        if (!QKV_PUSH(s->held_from, w->from[i]) || !QKV_PUSH(s->held_to, w->to[i]))
+            return QKV_FAILED;
+    return QKV_OK;
+}
+
+static qkv_status encode_part(const qkv_tokenizer *tok, qkv_scratch *s, size_t begin, size_t end,
+                              bool at_start, qkv_encoding *out) {
+    qkv_work *w = &s->work;
+    if (begin >= end) return QKV_OK;
+    w->text = s->held.data + begin;
+    w->len = end - begin;
+    w->at_start = at_start && begin == 0;
+    if (w->track) {
+        w->from = s->held_from.at + begin;
+        w->to = s->held_to.at + begin;
+    }
+    return encode_words(tok, s, out);
+}
+
+/* A stretch of the text between added tokens. */
+static qkv_status encode_stretch(const qkv_tokenizer *tok, qkv_scratch *s, const char *text,
+                                 size_t len, size_t base, qkv_encoding *out) {
+    qkv_work *w = &s->work;
+    QKV_TRY(qkv_work_start(w, text, len, base, s->ranges || tok->track_always));
+    QKV_TRY(qkv_steps_normalize(tok, w));
+    if (!w->len) return QKV_OK;
+    size_t at = 0, taken = 0, begin, end, which;
+    if (!tok->normalized.any ||
+        !qkv_matcher_next(tok, &tok->normalized, w->text, w->len, &at, 0, &begin, &end, &which))
+        return encode_words(tok, s, out);
+    QKV_TRY(hold(s));
+    const bool at_start = w->at_start;
+    const size_t total = s->held.len;
+    do {
+        QKV_TRY(encode_part(tok, s, taken, begin, at_start, out));
+        const uint32_t from = w->track ? s->held_from.at[begin] : 0,
+                       to = w->track ? s->held_to.at[end - 1] : 0;
+        if (!qkv_emit(s, out, tok->added.at[which].id, from, to)) return QKV_FAILED;
+        taken = end;
+    } while (qkv_matcher_next(tok, &tok->normalized, s->held.data, total, &at, taken, &begin, &end,
+                              &which));
+    return encode_part(tok, s, taken, total, at_start, out);
+}
+
+/* Offsets without the blanks around a token, as byte-level post-processors state them. */
+static void trim_ranges(const char *text, qkv_encoding *e, size_t first) {
+    for (size_t i = first; i < e->n; i++) {
+        while (e->begin[i] < e->end[i] && text[e->begin[i]] == ' ') e->begin[i]++;
+        while (e->begin[i] < e->end[i] && text[e->end[i] - 1] == ' ') e->end[i]--;
+    }
+}
+
+/* One text, without the template's tokens. */
+static qkv_status encode_text(const qkv_tokenizer *tok, qkv_scratch *s, const char *text,
+                              size_t len, qkv_encoding *out) {
+    size_t at = 0, taken = 0, begin, end, which;
+    const size_t first = out->n;
+    if (len > QKV_TEXT_MAX)
+        return qkv_fail(QKV_USAGE, "a text of %zu bytes: at most %u; cut it into parts", len,
+                        QKV_TEXT_MAX);
+    while (tok->raw.any &&
+           qkv_matcher_next(tok, &tok->raw, text, len, &at, taken, &begin, &end, &which)) {
+        if (begin > taken) QKV_TRY(encode_stretch(tok, s, text + taken, begin - taken, taken, out));
+        if (!qkv_emit(s, out, tok->added.at[which].id, begin, end)) return QKV_FAILED;
+        taken = end;
+    }
+    if (len > taken) QKV_TRY(encode_stretch(tok, s, text + taken, len - taken, taken, out));
+    if (s->ranges && tok->template.trim_offsets) trim_ranges(text, out, first);
+    return QKV_OK;
+}
+
+/* ---- template and limit ---- */
+
+/* Cuts the two parts so that together they have at most `room` tokens: the longer one gives way
+ * first. */
+static bool cut_parts(qkv_encoding *a, qkv_encoding *b, size_t room) {
+    size_t n1 = a->n, n2 = b->n;
+    if (n1 + n2 <= room) return false;
+    const bool swap = n1 > n2;
+    size_t small = swap ? n2 : n1,
+           large = small > room ? small : (small > room - small ? small : room - small);
+    if (small + large > room) {
+        small = room / 2;
+        large = small + room % 2;
+    }
+    n1 = swap ? large : small;
+    n2 = swap ? small : large;
+    if (n1 < a->n) a->n = n1;
+    if (n2 < b->n) b->n = n2;
+    return true;
+}
+
+static qkv_status append(const qkv_scratch *s, qkv_encoding *out, const qkv_encoding *part) {
+    if (!qkv_encoding_room(out, part->n, s->ranges)) return QKV_FAILED;
+    if (!part->n) return QKV_OK;
+    memcpy(out->ids + out->n, part->ids, part->n * sizeof *part->ids);
+    if (s->ranges) {
+        memcpy(out->begin + out->n, part->begin, part->n * sizeof *part->begin);
+        memcpy(out->end + out->n, part->end, part->n * sizeof *part->end);
+    }
+    out->n += part->n;
+    return QKV_OK;
+}
+
+static void begin_text(qkv_scratch *s, const qkv_tokenizer *tok, const qkv_encode_options *o) {
+    const bool bpe = tok->model_kind == &qkv_model_bpe;
+    s->ranges = o && o->offsets;
+    s->dropout = o && o->dropout > 0 ? o->dropout
+                 : bpe               ? ((const qkv_bpe *)tok->model)->options.dropout
+                                     : 0;
+    s->rng = o ? o->rng : (qkv_rng){0};
+    s->draws = 0;
+    s->use_cache = !s->ranges && !(s->dropout > 0);
+}
+
+static const qkv_template_part text_only[] = {{-1, 0}}, pair_only[] = {{-1, 0}, {-2, 1}};
+
+static qkv_status encode_with(const qkv_tokenizer *tok, qkv_scratch *s, const char *text,
+                              size_t len, const char *pair, size_t pair_len,
+                              const qkv_encode_options *o, qkv_encoding *out) {
+    begin_text(s, tok, o);
+    out->n = 0;
+    out->cut = false;
+    const qkv_template *t = &tok->template;
+    const bool plain = (o && o->no_special) || !t->set;
+    const qkv_template_part *parts =
+        pair ? (plain ? pair_only : t->pair.at) : (plain ? text_only : t->single.at);
+    const size_t n_parts = pair ? (plain ? 2 : t->pair.n) : (plain ? 1 : t->single.n);
+    const size_t limit = o && o->max_tokens ? o->max_tokens : (size_t)tok->limits.max_length;
+    size_t added = 0;
+    for (size_t i = 0; i < n_parts; i++) added += parts[i].id >= 0;
+    if (!pair) {
+        qkv_free(out->type);
+        out->type = NULL;
+    } else {
+        if (!qkv_encoding_room(out, 1, s->ranges)) return QKV_FAILED;
+        if (!out->type) QKV_TRY_ALLOC(out->type = qkv_alloc(out->cap));
+    }
+    const bool apart = pair || limit; /* parts are made first and joined after cutting */
+    s->part[0].n = s->part[1].n = 0;
+    if (apart) {
+        QKV_TRY(encode_text(tok, s, text, len, &s->part[0]));
+        if (pair) QKV_TRY(encode_text(tok, s, pair, pair_len, &s->part[1]));
+        if (limit)
+            out->cut = cut_parts(&s->part[0], &s->part[1], limit > added ? limit - added : 0);
+    }
+    for (size_t i = 0; i < n_parts; i++) {
+        const size_t first = out->n;
+        if (parts[i].id >= 0) {
+            if (!qkv_emit(s, out, parts[i].id, 0, 0)) return QKV_FAILED;
+        } else if (apart)
+            QKV_TRY(append(s, out, &s->part[parts[i].id == -2]));
+        else
+            QKV_TRY(encode_text(tok, s, text, len, out));
+        if (pair) memset(out->type + first, parts[i].type, out->n - first);
+    }
+    return QKV_OK;
+}
+
+qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tok, const char *text, size_t len,
+                                const char *pair, size_t pair_len,
+                                const qkv_encode_options *options, qkv_encoding *out) {
+    qkv_scratch *s;
+    QKV_TRY_ALLOC(s = qkv_scratch_take(tok));
+    const qkv_status status = encode_with(tok, s, text, len, pair, pair_len, options, out);
+    qkv_scratch_give(tok, s);
+    return status;
+}
+
+/* Random numbers belong to the text's place in the batch, so they do not depend on which thread
+ * takes it. */
+static qkv_status encode_item(const qkv_tokenizer *tok, qkv_scratch *s, const qkv_text *text,
+                              size_t place, const qkv_encode_options *options, qkv_encoding *out) {
+    qkv_encode_options o = options ? *options : (qkv_encode_options){0};
+    if (o.dropout > 0) o.rng = qkv_rng_derive(o.rng, place, 0);
+    return encode_with(tok, s, text->data, text->len, NULL, 0, &o, out);
+}
+
+qkv_status qkv_tokenizer_encode_batch(const qkv_tokenizer *tok, const qkv_text *texts, size_t n,
+                                      const qkv_encode_options *options, qkv_encoding *out) {
+    _Atomic int64_t failed = INT64_MAX;
+#pragma omp parallel num_threads(qkv_threads())
+    {
+        qkv_scratch *s = qkv_scratch_take(tok);
+#pragma omp for schedule(dynamic, 16)
+        for (int64_t i = 0; i < (int64_t)n; i++) {
+            if (s && encode_item(tok, s, &texts[i], (size_t)i, options, &out[i]) == QKV_OK)
+                continue;
+            int64_t before = failed;
+            while (i < before && !atomic_compare_exchange_weak(&failed, &before, i)) {}
+        }
+        qkv_scratch_give(tok, s);
+    }
+    if (failed == INT64_MAX) return QKV_OK;
+    /* Messages are kept per thread: the first failing text is encoded again here, for its own. */
+    qkv_scratch *s;
+    QKV_TRY_ALLOC(s = qkv_scratch_take(tok));
+    const qkv_status status =
+        encode_item(tok, s, &texts[failed], (size_t)failed, options, &out[failed]);
+    qkv_scratch_give(tok, s);
+    if (status == QKV_OK) return qkv_fail(QKV_FAILED, "out of memory while encoding %zu texts", n);
+    return qkv_fail_in(status, "text %lld of the batch", (long long)failed + 1);
+}

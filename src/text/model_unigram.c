@@ -1,0 +1,249 @@
+/* Unigram language model: a text is cut into the tokens whose log-probabilities have the largest
+ * sum (Viterbi).
+ *
+ * best[e] = max over tokens t that end at e of best[e − |t|] + score(t); a character that is no
+ * token of its own may be the unknown token, at the lowest score − 10. Of equal sums the one found
+ * first stays. Hugging Face adds in double, SentencePiece keeps each sum in single precision: ties
+ * fall differently, so the model says which of the two it is. */
+#include "text/models.h"
+#include "text/scratch.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define UNK_PENALTY 10.0
+#define NO_PATH     INT32_MIN
+
+static qkv_status install(qkv_tokenizer *tok, const qkv_text *tokens, const double *scores,
+                          const uint8_t *in_text, size_t n, int32_t unk, bool byte_fallback,
+                          bool single) {
+    qkv_unigram *m;
+    QKV_TRY_ALLOC(m = qkv_arena_zalloc(&tok->arena, sizeof *m));
+    tok->model = m;
+    tok->model_kind = &qkv_model_unigram;
+    QKV_TRY_ALLOC(m->scores = qkv_alloc((n + 1) * sizeof *m->scores));
+    m->n = n;
+    m->unk = unk;
+    m->byte_fallback = byte_fallback;
+    m->single = single;
+    QKV_TRY(qkv_vocab_reserve(&tok->vocab, n, 8 * n));
+    double lowest = INFINITY;
+    qkv_trie_key *keys;
+    QKV_TRY_ALLOC(keys = qkv_alloc((n + 1) * sizeof *keys));
+    size_t n_keys = 0;
+    qkv_status status = QKV_OK;
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        m->scores[i] = scores[i];
+        if (!in_text || in_text[i]) {
+            if (scores[i] < lowest) lowest = scores[i];
+            keys[n_keys++] = (qkv_trie_key){tokens[i].data, (uint32_t)tokens[i].len, (int32_t)i};
+        }
+        status = qkv_vocab_put(&tok->vocab, tokens[i].data, tokens[i].len, (int32_t)i);
+    }
+    m->unk_score = (isfinite(lowest) ? lowest : 0) - UNK_PENALTY;
+    tok->n_model_entries = tok->vocab.entries.n;
+    if (status == QKV_OK) status = qkv_trie_build(&m->trie, keys, n_keys);
+    qkv_free(keys);
+    return status;
+}
+
+qkv_status qkv_tokenizer_set_unigram(qkv_tokenizer *tok, const qkv_text *tokens,
+                                     const double *scores, size_t n, int32_t unk,
+                                     bool byte_fallback) {
+    return install(tok, tokens, scores, NULL, n, unk, byte_fallback, false);
+}
+
+qkv_status qkv_tokenizer_set_sentencepiece_unigram(qkv_tokenizer *tok, const qkv_text *tokens,
+                                                   const double *scores, const uint8_t *in_text,
+                                                   size_t n, int32_t unk, bool byte_fallback) {
+    return install(tok, tokens, scores, in_text, n, unk, byte_fallback, true);
+}
+
+/* ---- reading the file's form ---- */
+
+static qkv_status read_pieces(qkv_json_at list, qkv_text *tokens, double *scores) {
+    qkv_json_at pair, at;
+    size_t i = 0;
+    for (bool more = qkv_json_first(list, &pair); more; more = qkv_json_next(list, &pair), i++) {
+        if (qkv_json_count(pair) != 2 || !qkv_json_first(pair, &at) ||
+            qkv_json_kind_of(at) != QKV_JSON_STRING)
+            return qkv_fail(QKV_BAD_FILE, "line %zu: vocab entry %zu is not [piece, score]",
+                            qkv_json_line(pair), i);
+        qkv_json_string(at, &tokens[i].data, &tokens[i].len);
+        qkv_json_next(pair, &at);
+        if (qkv_json_kind_of(at) != QKV_JSON_NUMBER)
+            return qkv_fail(QKV_BAD_FILE, "line %zu: the score of entry %zu is no number",
+                            qkv_json_line(pair), i);
+        scores[i] = qkv_json_number(at);
+    }
+    return QKV_OK;
+}
+
+static qkv_status parse(qkv_tokenizer *tok, qkv_json_at json) {
+    qkv_json_at list, at;
+    int64_t unk = -1;
+    bool byte_fallback = false;
+    if (!qkv_json_member(json, "vocab", &list) || qkv_json_kind_of(list) != QKV_JSON_ARRAY)
+        return qkv_fail(QKV_BAD_FILE, "line %zu: Unigram without a vocab list",
+                        qkv_json_line(json));
+    const size_t n = qkv_json_count(list);
+    if (n > QKV_VOCAB_MAX)
+        return qkv_fail(QKV_BAD_FILE, "a vocabulary of %zu tokens: at most %u are read", n,
+                        QKV_VOCAB_MAX);
+    if (qkv_json_member(json, "unk_id", &at) && qkv_json_kind_of(at) != QKV_JSON_NULL)
+        QKV_TRY(qkv_json_get_int(json, "unk_id", true, 0, (int64_t)n - 1, &unk));
+    QKV_TRY(qkv_json_get_bool(json, "byte_fallback", false, &byte_fallback));
+    qkv_text *tokens = qkv_zalloc(n + 1, sizeof *tokens);
+    double *scores = qkv_zalloc(n + 1, sizeof *scores);
+    qkv_status status = tokens && scores ? read_pieces(list, tokens, scores) : QKV_FAILED;
+    if (status == QKV_OK)
+        status = install(tok, tokens, scores, NULL, n, (int32_t)unk, byte_fallback, false);
+    qkv_free(tokens);
+    qkv_free(scores);
+    return status;
+}
+
+static qkv_status prepare(qkv_tokenizer *tok) {
+    qkv_unigram *m = tok->model;
+    qkv_byte_fallback(&tok->vocab, m->fallback);
+    tok->special[QKV_TOK_UNK] = m->unk;
+    return QKV_OK;
+}
+
+/* ---- the best path ---- */
+
+/* Offers a better path to `target`. */
+static inline void relax(qkv_lattice_node *target, double score, size_t from, int32_t id,
+                         bool single) {
+    if (target->id != NO_PATH && !(score > target->score)) return;
+    *target = (qkv_lattice_node){single ? (double)(float)score : score, (uint32_t)from, id};
+}
+
+/* Offers one more path to draw from: `score` becomes the logarithm of the summed weight of all
+ * paths that end here, and the new one is taken with its share of it. Walking back along what was
+ * taken then draws a path with probability ∝ its weight. */
+static void draw(qkv_scratch *s, qkv_lattice_node *target, double weight, size_t from, int32_t id) {
+    const bool first = target->id == NO_PATH;
+    const double high = first || weight > target->score ? weight : target->score,
+                 low = high == weight ? target->score : weight;
+    const double sum = first ? weight : high + log1p(exp(low - high));
+    if (first || qkv_scratch_draw(s) < exp(weight - sum)) {
+        target->from = (uint32_t)from;
+        target->id = id;
+    }
+    target->score = sum;
+}
+
+static inline void offer(const qkv_unigram *m, qkv_scratch *s, qkv_lattice_node *best, size_t from,
+                         size_t end, int32_t id, double score) {
+    if (s->dropout > 0)
+        draw(s, &best[end], best[from].score + s->dropout * score, from, id);
+    else
+        relax(&best[end], score + best[from].score, from, id, m->single);
+}
+
+static void forward(const qkv_unigram *m, qkv_scratch *s, qkv_lattice_node *best, const char *word,
+                    size_t n) {
+    for (size_t e = 1; e <= n; e++) best[e].id = NO_PATH;
+    best[0] = (qkv_lattice_node){0};
+    for (size_t i = 0, len; i < n; i += len) {
+        int32_t cp;
+        len = (size_t)qkv_utf8_decode(word + i, n - i, &cp);
+        bool whole_char = false;
+        uint32_t node = 0;
+        for (size_t e = i; e < n; e++) {
+            node = qkv_trie_step(&m->trie, node, (uint8_t)word[e]);
+            if (!node) break;
+            const int32_t id = m->trie.units[node].value;
+            if (id < 0) continue;
+            offer(m, s, best, i, e + 1, id, m->scores[id]);
+            whole_char |= e + 1 == i + len;
+        }
+        if (!whole_char) offer(m, s, best, i, i + len, m->unk, m->unk_score);
+    }
+}
+
+/* ---- tokens of the path ---- */
+
+static qkv_status emit_unknown(const qkv_unigram *m, qkv_scratch *s, const char *word, qkv_piece p,
+                               uint32_t at, qkv_encoding *out) {
+    if (m->byte_fallback) {
+        bool all = true;
+        for (uint32_t i = p.begin; i < p.end && all; i++) all = m->fallback[(uint8_t)word[i]] >= 0;
+        for (uint32_t i = p.begin; i < p.end && all; i++)
+            if (!qkv_emit(s, out, m->fallback[(uint8_t)word[i]], at + p.begin, at + p.end))
+                return QKV_FAILED;
+        if (all) return QKV_OK;
+    }
+    if (m->unk < 0)
+        return qkv_fail(
+            QKV_BAD_FILE,
+            "a character that is not in the vocabulary, and the tokenizer has no unknown token");
+    return qkv_emit(s, out, m->unk, at + p.begin, at + p.end) ? QKV_OK : QKV_FAILED;
+}
+
+static qkv_status encode(const qkv_tokenizer *tok, qkv_scratch *s, const char *word, size_t n,
+                         uint32_t at, qkv_encoding *out) {
+    const qkv_unigram *m = tok->model;
+    while (s->lattice.n <= n)
+        if (!QKV_PUSH(s->lattice, (qkv_lattice_node){0})) return QKV_FAILED;
+    qkv_lattice_node *best = s->lattice.at;
+    forward(m, s, best, word, n);
+    s->path.n = 0;
+    for (uint32_t e = (uint32_t)n; e;) {
+        uint32_t from = best[e].from;
+        if (best[e].id == m->unk) /* unknown characters in a row are one token */
+            while (from && best[from].id == m->unk) from = best[from].from;
+        if (!QKV_PUSH(s->path, ((qkv_piece){from, e}))) return QKV_FAILED;
+        e = from;
+    }
+    for (size_t i = s->path.n; i--;) {
+        const qkv_piece p = s->path.at[i];
+        const int32_t id = best[p.end].id;
+        if (id == m->unk)
+            QKV_TRY(emit_unknown(m, s, word, p, at, out));
+        else if (!qkv_emit(s, out, id, at + p.begin, at + p.end))
+            return QKV_FAILED;
+    }
+    return QKV_OK;
+}
+
+/* ---- writing ---- */
+
+static void write(const qkv_tokenizer *tok, qkv_json_out *json) {
+    const qkv_unigram *m = tok->model;
+    qkv_json_put_key(json, "unk_id");
+    if (m->unk < 0)
+        qkv_json_put_null(json);
+    else
+        qkv_json_put_int(json, m->unk);
+    qkv_json_put_key(json, "vocab");
+    qkv_json_open(json, '[');
+    for (size_t i = 0; i < m->n; i++) {
+        size_t len = 0;
+        const char *text = qkv_vocab_text(&tok->vocab, (int32_t)i, &len);
+        qkv_json_open(json, '[');
+        qkv_json_put_string(json, text ? text : "", len);
+        qkv_json_put_real(json, m->scores[i], 17);
+        qkv_json_close(json, ']');
+    }
+    qkv_json_close(json, ']');
+    qkv_json_put_key(json, "byte_fallback");
+    qkv_json_put_bool(json, m->byte_fallback);
+}
+
+static void drop(qkv_tokenizer *tok) {
+    qkv_unigram *m = tok->model;
+    qkv_free(m->scores);
+    qkv_trie_free(&m->trie);
+}
+
+const qkv_model_kind qkv_model_unigram = {.name = "Unigram",
+                                          .parse = parse,
+                                          .prepare = prepare,
+                                          .encode = encode,
+                                          .write = write,
+                                          .drop = drop};

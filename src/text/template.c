@@ -1,0 +1,119 @@
+/* Post-processors: every kind becomes two templates, for one text and for two. */
+#include "text/template.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+enum { TEXT = -1, PAIR = -2 };
+
+void qkv_template_clear(qkv_template *t) {
+    qkv_free(t->single.at);
+    qkv_free(t->pair.at);
+    *t = (qkv_template){0};
+}
+
+/* ---- BertProcessing, RobertaProcessing: cls A sep, cls A sep B sep ---- */
+
+/* ["[SEP]", 102] */
+static qkv_status get_token(qkv_json_at json, const char *key, int32_t *id) {
+    qkv_json_at pair, at;
+    int64_t value;
+    if (!qkv_json_member(json, key, &pair) || qkv_json_count(pair) != 2 ||
+        !qkv_json_first(pair, &at) || !qkv_json_next(pair, &at) ||
+        !qkv_json_integer(at, 0, QKV_VOCAB_MAX - 1, &value))
+        return qkv_fail(QKV_BAD_FILE, "post_processor: \"%s\" must be [token, id]", key);
+    *id = (int32_t)value;
+    return QKV_OK;
+}
+
+static qkv_status parse_fixed(qkv_tokenizer *tok, qkv_json_at json, bool roberta) {
+    qkv_template *t = &tok->template;
+    int32_t cls, sep;
+    QKV_TRY(get_token(json, "cls", &cls));
+    QKV_TRY(get_token(json, "sep", &sep));
+    const uint8_t second = roberta ? 0 : 1;
+    const qkv_template_part single[] = {{cls, 0}, {TEXT, 0}, {sep, 0}};
+    const qkv_template_part pair[] = {{cls, 0}, {TEXT, 0},      {sep, 0},
+                                      {sep, 0}, {PAIR, second}, {sep, second}};
+    for (size_t i = 0; i < 3; i++)
+        if (!QKV_PUSH(t->single, single[i])) return QKV_FAILED;
+    for (size_t i = 0; i < 6; i++)
+        if ((roberta || i != 3) && !QKV_PUSH(t->pair, pair[i])) return QKV_FAILED;
+    tok->special[QKV_TOK_CLS] = cls;
+    tok->special[QKV_TOK_SEP] = sep;
+    if (!roberta) return QKV_OK;
+    t->trim_offsets = true;
+    return qkv_json_get_bool(json, "trim_offsets", false, &t->trim_offsets);
+}
+
+/* ---- TemplateProcessing ---- */
+
+/* The ids that a special token of the template stands for. */
+static qkv_status add_special(qkv_template_part part, qkv_json_at specials, const char *name,
+                              size_t len, qkv_template_parts *out) {
+    qkv_json_at entry, ids, at;
+    for (bool more = qkv_json_first(specials, &entry); more;
+         more = qkv_json_next(specials, &entry)) {
+        const char *key;
+        size_t n;
+        qkv_json_key(entry, &key, &n);
+        if (n != len || memcmp(key, name, n) || !qkv_json_member(entry, "ids", &ids)) continue;
+        for (bool next = qkv_json_first(ids, &at); next; next = qkv_json_next(ids, &at)) {
+            int64_t id;
+            if (!qkv_json_integer(at, 0, QKV_VOCAB_MAX - 1, &id))
+                return qkv_fail(QKV_BAD_FILE, "post_processor: an id of \"%.*s\" is out of range",
+                                (int)len, name);
+            part.id = (int32_t)id;
+            if (!QKV_PUSH(*out, part)) return QKV_FAILED;
+        }
+        return QKV_OK;
+    }
+    return qkv_fail(QKV_BAD_FILE, "post_processor: \"%.*s\" is not among its special_tokens",
+                    (int)(len > 60 ? 60 : len), name);
+}
+
+static qkv_status parse_parts(qkv_json_at json, const char *key, qkv_template_parts *out) {
+    qkv_json_at parts, specials, at, part;
+    if (!qkv_json_member(json, key, &parts) || !qkv_json_member(json, "special_tokens", &specials))
+        return qkv_fail(QKV_BAD_FILE,
+                        "post_processor: TemplateProcessing without \"%s\" or special_tokens", key);
+    for (bool more = qkv_json_first(parts, &at); more; more = qkv_json_next(parts, &at)) {
+        const bool text = qkv_json_member(at, "Sequence", &part);
+        if (!text && !qkv_json_member(at, "SpecialToken", &part))
+            return qkv_fail(QKV_BAD_FILE,
+                            "post_processor: a part of \"%s\" is neither Sequence nor SpecialToken",
+                            key);
+        const char *id;
+        size_t len;
+        int64_t type = 0;
+        QKV_TRY(qkv_json_get_string(part, "id", true, &id, &len));
+        QKV_TRY(qkv_json_get_int(part, "type_id", false, 0, 255, &type));
+        qkv_template_part p = {.type = (uint8_t)type};
+        if (!text) {
+            QKV_TRY(add_special(p, specials, id, len, out));
+            continue;
+        }
+        if (len != 1 || (*id != 'A' && *id != 'B'))
+            return qkv_fail(QKV_BAD_FILE, "post_processor: a Sequence must be A or B");
+        p.id = *id == 'A' ? TEXT : PAIR;
+        if (!QKV_PUSH(*out, p)) return QKV_FAILED;
+    }
+    return QKV_OK;
+}
+
+qkv_status qkv_template_parse(qkv_tokenizer *tok, qkv_json_at json, const char *type, size_t len) {
+    qkv_template *t = &tok->template;
+    if (len == 9 && !memcmp(type, "ByteLevel", 9)) {
+        t->trim_offsets = true;
+        return qkv_json_get_bool(json, "trim_offsets", false, &t->trim_offsets);
+    }
+    if (t->set) return qkv_fail(QKV_BAD_FILE, "post_processor: two templates in one Sequence");
+    t->set = true;
+    if (len == 14 && !memcmp(type, "BertProcessing", 14)) return parse_fixed(tok, json, false);
+    if (len == 17 && !memcmp(type, "RobertaProcessing", 17)) return parse_fixed(tok, json, true);
+    if (len != 18 || memcmp(type, "TemplateProcessing", 18))
+        return qkv_fail(QKV_BAD_FILE, "post_processor: type \"%.*s\" is not known to this version",
+                        (int)(len > 60 ? 60 : len), type);
+    QKV_TRY(parse_parts(json, "single", &t->single));
+    return parse_parts(json, "pair", &t->pair);
+}

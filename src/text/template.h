@@ -1,0 +1,28 @@
+/* The post-processor as a template, and the parts of stages that the tokenizer's own files share.
+ */
+#ifndef QKV_TEXT_TEMPLATE_H
+#define QKV_TEXT_TEMPLATE_H
+
+#include "text/pipeline.h"
+
+qkv_status qkv_template_parse(qkv_tokenizer *tok, qkv_json_at json, const char *type, size_t len);
+void qkv_template_clear(qkv_template *t);
+
+const char *qkv_stage_name(qkv_stage stage);
+void qkv_steps_drop(qkv_steps *s);
+void qkv_steps_settle(qkv_tokenizer *tok);
+qkv_status qkv_steps_normalize(const qkv_tokenizer *tok, qkv_work *w);
+qkv_status qkv_steps_split(const qkv_tokenizer *tok, qkv_work *w);
+
+/* ---- added tokens: added.c ---- */
+
+qkv_status qkv_matcher_build(qkv_tokenizer *tok);
+void qkv_matcher_free(qkv_matcher *m);
+
+/* The next added token in text from *at on (which is moved behind it): true with its place (with
+ * the white space it takes) and number in tok->added. `taken` is where the text not yet given away
+ * begins. */
+bool qkv_matcher_next(const qkv_tokenizer *tok, const qkv_matcher *m, const char *text, size_t len,
+                      size_t *at, size_t taken, size_t *begin, size_t *end, size_t *which);
+
+#endif
