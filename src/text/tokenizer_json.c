@@ -2,7 +2,7 @@
 #include "text/models.h"
 #include "text/reader.h"
 #include "text/template.h"
-#include "base/mem.h"
+#include "base/file.h"
 
 #include <string.h>
 
@@ -215,4 +215,12 @@ qkv_status qkv_tokenizer_json(const qkv_tokenizer *tok, qkv_buf *out) {
     qkv_json_close(&json, '}');
     qkv_json_close(&json, '}');
     return out->status;
+}
+
+qkv_status qkv_tokenizer_save(const qkv_tokenizer *tok, const char *path) {
+    qkv_buf text = {0};
+    qkv_status status = qkv_tokenizer_json(tok, &text);
+    if (status == QKV_OK) status = qkv_file_write(path, text.data, text.len);
+    qkv_buf_free(&text);
+    return status;
 }
