@@ -1,0 +1,75 @@
+/* Settings: a plain struct described by a table, one row a field.
+ *
+ * The table is an X-macro file whose rows are INT, REAL, BOOL, CHOICE and TEXT; it is expanded
+ * twice, into the struct's fields and into the rows below. Defaults, bounds, `key=value`, JSON both
+ * ways, "did you mean" and the help all come from the rows, so a new setting is one line. Dashes
+ * and underscores in a key are the same.
+ *
+ *     typedef struct engine {
+ *     #include "base/settings_fields.h"
+ *     #include "engine.def"
+ *     #include "base/settings_end.h"
+ *     } engine;
+ *     static const qkv_setting rows[] = {
+ *     #define SETTINGS_OWNER engine
+ *     #include "base/settings_rows.h"
+ *     #include "engine.def"
+ *     #include "base/settings_end.h"
+ *     };
+ */
+#ifndef QKV_BASE_SETTINGS_H
+#define QKV_BASE_SETTINGS_H
+
+#include "base/json.h"
+
+#define QKV_SETTING_TEXT_MAX 256 /* bytes of a TEXT field, NUL included */
+
+typedef enum qkv_setting_type {
+    QKV_SETTING_INT,    /* int64_t */
+    QKV_SETTING_REAL,   /* double */
+    QKV_SETTING_BOOL,   /* bool */
+    QKV_SETTING_CHOICE, /* int: index into a NULL-terminated list of names */
+    QKV_SETTING_TEXT    /* char[QKV_SETTING_TEXT_MAX] */
+} qkv_setting_type;
+
+typedef struct qkv_setting {
+    const char *name;
+    qkv_setting_type type;
+    size_t offset;
+    double standard, min, max; /* integers are exact up to 2^53 */
+    const char *const *choices;
+    const char *text; /* the default of a TEXT */
+    const char *help;
+} qkv_setting;
+
+/* A table and the struct that it describes. Functions take several, so that one command line, one
+ * file and one "did you mean" can cover a model's and a training run's settings together. */
+typedef struct qkv_settings {
+    const qkv_setting *rows;
+    size_t n;
+    void *values;
+} qkv_settings;
+
+void qkv_settings_default(const qkv_settings *s);
+
+/* Sets one field from text; the message of a failure names key, value and what is allowed. */
+qkv_status qkv_settings_set(const qkv_settings *groups, size_t n, const char *key,
+                            const char *value);
+/* The same from "key=value", or several separated by blanks. */
+qkv_status qkv_settings_assign(const qkv_settings *groups, size_t n, const char *assignments);
+
+/* The row named `key` (NULL: none) and, in *group, where it was found. */
+const qkv_setting *qkv_settings_find(const qkv_settings *groups, size_t n, const char *key,
+                                     size_t *group);
+
+/* Reads the members of a JSON object. A key that no table has is refused unless it is in `foreign`
+ * (NULL-terminated, or NULL: none), which are other programs' keys. */
+qkv_status qkv_settings_read(const qkv_settings *groups, size_t n, qkv_json_at object,
+                             const char *const *foreign);
+/* Writes every field as "key": value into an open object. */
+void qkv_settings_write(const qkv_settings *s, qkv_json_out *j);
+
+/* One field as text: `--set`'s form. */
+void qkv_setting_print(const qkv_settings *s, const qkv_setting *row, qkv_buf *out);
+
+#endif
