@@ -1,9 +1,10 @@
 /* The parameter store: every weight by name, all of them in flat arrays.
  *
- * A model declares its parameters while it is built; declaring costs no memory, so that a 100-billion-parameter
- * configuration can be described in milliseconds. qkv_params_allocate then makes values and (for training) gradients
- * two parallel flat arrays; the optimiser adds its moments the same way. Declaring a name again returns the same parameter:
- * that is how weights are tied. */
+ * A model declares its parameters while it is built; declaring costs no memory, so that a
+ * 100-billion-parameter configuration can be described in milliseconds. qkv_params_allocate then
+ * makes values and (for training) gradients two parallel flat arrays; the optimiser adds its
+ * moments the same way. Declaring a name again returns the same parameter: that is how weights are
+ * tied. */
 #ifndef QKV_NN_PARAMS_H
 #define QKV_NN_PARAMS_H
 
@@ -18,13 +19,14 @@ typedef enum qkv_init {
 } qkv_init;
 
 typedef struct qkv_param_spec {
-    int64_t rows, cols;  /* (out, in) for a linear map; (1, n) for a vector */
-    bool vector;         /* stored on disk with rank 1 */
+    int64_t rows, cols; /* (out, in) for a linear map; (1, n) for a vector */
+    bool vector;        /* stored on disk with rank 1 */
     qkv_init init;
-    double gain;         /* 0 means 1 (NORMAL: 0.02) */
-    int64_t fan_in, fan_out; /* 0: cols, rows; for stacked matrices (QKV in one) those of one part */
-    bool no_decay;       /* biases, norms, embeddings */
-    bool sparse;         /* a lookup table whose gradient touches few rows */
+    double gain; /* 0 means 1 (NORMAL: 0.02) */
+    int64_t fan_in,
+        fan_out;   /* 0: cols, rows; for stacked matrices (QKV in one) those of one part */
+    bool no_decay; /* biases, norms, embeddings */
+    bool sparse;   /* a lookup table whose gradient touches few rows */
 } qkv_param_spec;
 
 typedef struct qkv_param {
@@ -36,10 +38,10 @@ typedef struct qkv_param {
 } qkv_param;
 
 typedef struct qkv_params {
-    qkv_param **list;  /* in order of declaration; pointers are stable */
+    qkv_param **list; /* in order of declaration; pointers are stable */
     size_t n, cap;
-    int64_t count;     /* parameters: Σ rows·cols */
-    int64_t length;    /* of the flat arrays, alignment gaps included (gaps stay zero) */
+    int64_t count;  /* parameters: Σ rows·cols */
+    int64_t length; /* of the flat arrays, alignment gaps included (gaps stay zero) */
     real *values, *grads;
     struct qkv_name_map *names;
     qkv_status status; /* sticky while declaring */
@@ -48,14 +50,15 @@ typedef struct qkv_params {
 void qkv_params_init(qkv_params *p);
 void qkv_params_free(qkv_params *p);
 
-/* Finds or declares. A second declaration must have the same shape. Never NULL: after a failure a void one, status set.
- * `name` is printf-style: "encoder.%d.attention.qkv.weight". */
+/* Finds or declares. A second declaration must have the same shape. Never NULL: after a failure a
+ * void one, status set. `name` is printf-style: "encoder.%d.attention.qkv.weight". */
 qkv_param *qkv_param_declare(qkv_params *p, const qkv_param_spec *spec, const char *name, ...)
     __attribute__((format(printf, 3, 4)));
 qkv_param *qkv_param_find(const qkv_params *p, const char *name); /* NULL if there is none */
 
 qkv_status qkv_params_allocate(qkv_params *p, bool with_grads);
-/* Values from the seed: a function of (seed, name, index) only, so the same on every machine and in every order. */
+/* Values from the seed: a function of (seed, name, index) only, so the same on every machine and in
+ * every order. */
 void qkv_params_initialise(qkv_params *p, uint64_t seed);
 void qkv_params_zero_grads(qkv_params *p); /* sparse ones by their touched rows only */
 

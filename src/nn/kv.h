@@ -1,0 +1,46 @@
+/* Keys and values of what was decoded so far, so that a step computes its new rows only.
+ *
+ * A layer's array has `capacity` rows for each slot; row = keys | values. A sequence owns one slot,
+ * so that reordering (beam search) moves slot numbers and copies rows only where one sequence
+ * becomes several. The memory's keys and values are made once; sequences that translate the same
+ * source point to the same rows. */
+#ifndef QKV_NN_KV_H
+#define QKV_NN_KV_H
+
+#include "tape/tape.h"
+
+typedef struct qkv_kv {
+    int32_t layers, max_n, capacity;
+    int64_t width;        /* of keys, and of values */
+    int32_t n;            /* sequences now */
+    int32_t *slot;        /* by sequence */
+    int32_t *start, *len; /* by sequence: rows of its slot in use */
+    int32_t *first;       /* by sequence, during a pass: rows before it */
+    real **rows;          /* by layer: (max_n·capacity, 2·width) */
+    real **memory;        /* by layer: (memory_rows, 2·width); NULL before the first pass */
+    int64_t memory_rows;
+    int32_t *memory_start, *memory_len; /* by sequence */
+} qkv_kv;
+
+qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n, int32_t capacity);
+void qkv_kv_free(qkv_kv *kv);
+/* Forgets everything, the memory too; n sequences start anew. */
+qkv_status qkv_kv_reset(qkv_kv *kv, int32_t n);
+
+/* Opens a pass that adds the rows of `layout` to each sequence: sets first, start and len. */
+qkv_status qkv_kv_begin(qkv_kv *kv, const qkv_layout *layout);
+/* Closes it without its rows: an error stopped the pass. */
+void qkv_kv_undo(qkv_kv *kv);
+
+/* Puts the new rows of k and v in place and returns views of all that each sequence has. */
+void qkv_kv_append(qkv_tape *t, const qkv_kv *kv, int32_t layer, const qkv_layout *layout,
+                   qkv_tensor **k, qkv_tensor **v);
+/* Keeps the projected memory (rows, 2·width) of one layer. */
+qkv_status qkv_kv_remember(qkv_kv *kv, int32_t layer, const qkv_tensor *memory);
+
+/* Sequence s becomes a copy of what sequence from[s] was, for s < n ≤ max_n. */
+void qkv_kv_select(qkv_kv *kv, const int32_t *from, int32_t n);
+/* Shortens sequence s to `len` rows. */
+void qkv_kv_truncate(qkv_kv *kv, int32_t s, int32_t len);
+
+#endif

@@ -1,0 +1,104 @@
+/* Positions: how a model learns the order of its tokens.
+ *
+ * A scheme acts at one or more of four moments: it adds to the input, rotates queries and keys,
+ * adds a bias to scores, or adds relative vectors to keys and values. Once a forward pass it fills
+ * in what it has for each (a struct qkv_moments); the embedding and the attention layers apply what
+ * they find there and know no scheme by name. A new scheme is one file and one row of position.def.
+ * Positions start at 0. */
+#ifndef QKV_NN_POSITION_H
+#define QKV_NN_POSITION_H
+
+#include "nn/dense.h"
+
+typedef enum qkv_position_kind {
+#define POSITION(id, name, help) QKV_POSITION_##id,
+#include "nn/position.def"
+#undef POSITION
+    QKV_POSITION_COUNT
+} qkv_position_kind;
+extern const char *const qkv_position_names[];
+
+typedef enum qkv_pairing { QKV_PAIRING_ADJACENT, QKV_PAIRING_HALVES } qkv_pairing;
+extern const char *const qkv_pairing_names[];
+
+typedef struct qkv_position_spec {
+    qkv_position_kind kind;
+    int64_t d_model, d_head, max_len;
+    int32_t heads, layers;
+    bool causal;
+    double base; /* sinusoidal, RoPE */
+    qkv_pairing pairing;
+    int32_t distance; /* relative, structural: clipped to it; T5: the last bucket begins there */
+    int32_t buckets;  /* T5 */
+} qkv_position_spec;
+
+/* The rows of a forward pass. */
+typedef struct qkv_place {
+    qkv_layout layout;
+    int64_t rows;
+    const int32_t *pos;           /* R: each row's position in its sequence */
+    const int32_t *first;         /* position of each sequence's first row; NULL: all 0 */
+    int64_t n_positions;          /* one more than the largest */
+    const uint8_t *tree_distance; /* structural positions; see qkv_relation */
+    const int64_t *tree_start;
+    const int32_t *tree_depth;
+} qkv_place;
+
+/* What a scheme contributes to one forward pass; zeros mean nothing at that moment. */
+typedef struct qkv_moments {
+    qkv_tensor *table;     /* (P, D): row pos[r] is added to input row r */
+    qkv_tensor *added;     /* (R, D): added to the input */
+    const real *cos, *sin; /* (rotations, d_head/2): q and k are rotated */
+    int64_t rotations;
+    bool half_split;
+    qkv_relation relation;   /* of query and key, for the bias and the relative vectors */
+    qkv_tensor *bias;        /* (heads, relation.n) */
+    qkv_param *const *rel_k; /* one (relation.n, d_head) a layer */
+    qkv_param *const *rel_v;
+} qkv_moments;
+
+typedef struct qkv_position {
+    qkv_position_spec spec;
+    qkv_param *table;           /* a scheme's shared parameter */
+    qkv_param **rel_k, **rel_v; /* its parameters by layer */
+    real *constants;            /* its table for positions 0 … n_constants − 1 */
+    int64_t n_constants;
+} qkv_position;
+
+typedef struct qkv_position_scheme {
+    const char *name;
+    /* Refuses a model in which the scheme makes no sense. */
+    qkv_status (*check)(const qkv_position_spec *spec);
+    void (*declare)(qkv_position *p, qkv_params *params, const char *stack);
+    /* Constants: reals needed for n positions, and their values. */
+    int64_t (*constant_size)(const qkv_position_spec *spec, int64_t n);
+    void (*constant_fill)(const qkv_position_spec *spec, int64_t n, real *out);
+    void (*begin)(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out);
+} qkv_position_scheme; /* every function may be NULL */
+
+const qkv_position_scheme *qkv_position_scheme_of(qkv_position_kind kind);
+
+qkv_status qkv_position_check(const qkv_position_spec *spec);
+qkv_status qkv_position_declare(qkv_position *p, const qkv_position_spec *spec, qkv_params *params,
+                                const char *stack);
+/* Makes the constants for max_len positions; more are made on the tape of the pass that needs them.
+ */
+qkv_status qkv_position_allocate(qkv_position *p);
+void qkv_position_free(qkv_position *p);
+
+qkv_moments qkv_position_begin(qkv_tape *t, const qkv_position *p, const qkv_place *place);
+
+/* For schemes: the name under which they report to a tape. */
+extern const qkv_op qkv_position_op;
+/* For schemes: constants for at least n positions (how many exactly in *count); NULL when the tape
+ * failed. */
+real *qkv_position_constants(qkv_tape *t, const qkv_position *p, int64_t n, int64_t *count);
+/* For schemes: relative vectors for keys and values, by layer. */
+void qkv_position_declare_relative(qkv_position *p, qkv_params *params, const char *stack,
+                                   int64_t n);
+
+#define POSITION(id, name, help) extern const qkv_position_scheme qkv_position_##name;
+#include "nn/position.def"
+#undef POSITION
+
+#endif

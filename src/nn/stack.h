@@ -1,0 +1,51 @@
+/* A stack of Transformer layers: an encoder, or a decoder with or without a memory to attend to.
+ *
+ *     pre-norm:   x ← x + f(norm(x))      and a last norm at the end
+ *     post-norm:  x ← norm(x + f(x))
+ *
+ * with f self-attention, then (decoders with a memory) cross-attention, then the feed-forward
+ * layer. */
+#ifndef QKV_NN_STACK_H
+#define QKV_NN_STACK_H
+
+#include "nn/ffn.h"
+#include "nn/multihead.h"
+
+typedef struct qkv_stack_spec {
+    int32_t layers;
+    bool cross, pre_norm;
+    qkv_norm_kind norm_kind;
+    double norm_eps;
+    double dropout;               /* of what each part adds */
+    double layer_drop;            /* chance of a layer to be left out of a training step */
+    qkv_multihead_spec attention; /* cross-attention is the same, without Linformer */
+    qkv_ffn_spec ffn;
+    qkv_pattern pattern;
+    qkv_position_spec position;
+} qkv_stack_spec;
+
+typedef struct qkv_layer {
+    qkv_multihead self, cross;
+    qkv_ffn ffn;
+    qkv_norm_layer self_norm, cross_norm, ffn_norm;
+    qkv_pattern pattern;
+} qkv_layer;
+
+typedef struct qkv_stack {
+    qkv_stack_spec spec;
+    qkv_layer *layers;
+    qkv_norm_layer final_norm; /* pre-norm only */
+    qkv_position position;
+} qkv_stack;
+
+/* Refuses positions and patterns that make no sense together or in this stack. */
+qkv_status qkv_stack_check(const qkv_stack_spec *spec);
+qkv_status qkv_stack_declare(qkv_stack *s, const qkv_stack_spec *spec, qkv_params *params,
+                             const char *name);
+qkv_status qkv_stack_allocate(qkv_stack *s); /* constants of its positions */
+void qkv_stack_free(qkv_stack *s);
+
+/* x (R, D): embedded rows → (R, D). */
+qkv_tensor *qkv_stack_apply(qkv_tape *t, const qkv_stack *s, qkv_tensor *x, const qkv_pass *pass);
+
+#endif
