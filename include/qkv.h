@@ -125,6 +125,26 @@ QKV_API qkv_status qkv_bench(const char *name, const char *const *pairs, bool js
 /* Row i of the table of benchmarks; false past its end. */
 QKV_API bool qkv_bench_row(size_t i, const char **name, const char **summary);
 
+/* ---- models, described ---- */
+
+/* How a result is written. */
+typedef enum qkv_form { QKV_FORM_TABLE, QKV_FORM_JSON, QKV_FORM_SVG } qkv_form;
+
+typedef struct qkv_describe_request {
+    const char *model;      /* a model folder or a config.json; NULL: none */
+    const char *preset;     /* NULL: none */
+    const char *const *set; /* "key=value" …, NULL at the end; or NULL */
+    int64_t batch, length;  /* of the activations shown; 0: 32, and the longest sequence */
+} qkv_describe_request;
+
+/* Shapes, parameters, work and memory of a configuration, layer by layer; makes no weights. */
+QKV_API qkv_status qkv_describe(const qkv_describe_request *request, qkv_form form, char **text);
+/* Every key of a model's configuration: default, what is allowed, what it means. */
+QKV_API qkv_status qkv_config_keys(bool json, char **text);
+/* Row i of the table of presets; false past its end. */
+QKV_API bool qkv_preset_row(size_t i, const char **name, const char **summary,
+                            const char **assignments);
+
 /* ---- for programs with a command line ---- */
 
 /* The exit code that fits a status. */

@@ -1,7 +1,8 @@
-/* The models: one Transformer (encoder, decoder, both) and the recurrent ones, all described by a configuration.
+/* The models: one Transformer (encoder, decoder, both) and the recurrent ones, all described by a
+ * configuration.
  *
- * Building declares parameters only; qkv_model_allocate makes them. The functions below put a forward pass on a tape; the same
- * ones serve training, evaluation and decoding. */
+ * Building declares parameters only; qkv_model_allocate makes them. The functions below put a
+ * forward pass on a tape; the same ones serve training, evaluation and decoding. */
 #ifndef QKV_MODEL_MODEL_H
 #define QKV_MODEL_MODEL_H
 
@@ -12,18 +13,22 @@
 /* Tokens of a batch: sequence after sequence, no padding. */
 typedef struct qkv_tokens {
     qkv_layout layout;
-    const int32_t *ids;     /* R */
-    int64_t rows;           /* R */
-    const int32_t *pos;     /* R: position of each token in its sequence (first 0); NULL: counted from the layout */
-    const uint8_t *tree_distance;      /* structural positions: per sequence an n×n matrix, see qkv_relation; else NULL */
+    const int32_t *ids; /* R */
+    int64_t rows;       /* R */
+    const int32_t *pos; /* R: position of each token in its sequence (first 0); NULL: counted from
+                           the layout */
+    const uint8_t *tree_distance; /* structural positions: per sequence an n×n matrix, see
+                                     qkv_relation; else NULL */
     const int64_t *tree_start;
-    const int32_t *tree_depth;         /* R */
+    const int32_t *tree_depth; /* R */
 } qkv_tokens;
 
 typedef struct qkv_model qkv_model;
-typedef struct qkv_cache qkv_cache; /* keys and values (or recurrent states) of what was decoded so far */
+typedef struct qkv_cache
+    qkv_cache; /* keys and values (or recurrent states) of what was decoded so far */
 
-qkv_status qkv_model_build(const qkv_config *config, qkv_model **out); /* declares; milliseconds for any size */
+qkv_status qkv_model_build(const qkv_config *config,
+                           qkv_model **out); /* declares; milliseconds for any size */
 qkv_status qkv_model_allocate(qkv_model *m, bool for_training);
 void qkv_model_initialise(qkv_model *m, uint64_t seed);
 void qkv_model_free(qkv_model *m);
@@ -33,18 +38,23 @@ qkv_params *qkv_model_params(qkv_model *m);
 
 /* Encoder: (R, D). */
 qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
-/* Decoder over target rows: (R, D). memory/src: the encoder's output for encoder-decoders, else NULL. cache: NULL when the whole
- * sequence is given; else the new rows continue what the cache holds. */
+/* Decoder over target rows: (R, D). memory/src: the encoder's output for encoder-decoders, else
+ * NULL. cache: NULL when the whole sequence is given; else the new rows continue what the cache
+ * holds. */
 qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt, qkv_tensor *memory,
                              const qkv_tokens *src, qkv_cache *cache);
+/* One vector a sequence (n, D): pooled as the configuration says; sentence embeddings. */
+qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Classifier: logits (n sequences, classes). */
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Cross-entropy of the vocabulary head (lm, mlm, translate) on hidden states x. */
-qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x, const qkv_xent_spec *spec);
+qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,
+                                 const qkv_xent_spec *spec);
 /* Logits (R, V) for decoding: x holds just the rows wanted. */
 qkv_tensor *qkv_model_vocab_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x);
 
-/* Multiply-adds of one forward pass over these lengths (causal attention counted half): the useful work of a batch. */
+/* Multiply-adds of one forward pass over these lengths (causal attention counted half): the useful
+ * work of a batch. */
 double qkv_model_macs(const qkv_model *m, const qkv_layout *src, const qkv_layout *tgt);
 
 #endif

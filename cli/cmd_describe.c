@@ -1,0 +1,102 @@
+/* qkv describe: shapes, parameters, work and memory of a model, without making its weights. */
+#include "command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    {.name = "preset",
+     .letter = 'p',
+     .kind = CLI_TEXT,
+     .value = "NAME",
+     .help = "start from a preset; --presets lists them"},
+    {.name = "set",
+     .letter = 's',
+     .kind = CLI_EACH,
+     .value = "KEY=VALUE",
+     .help = "change a key of the configuration; --keys lists them"},
+    {.name = "batch",
+     .kind = CLI_INT,
+     .value = "N",
+     .initial = "32",
+     .min = 1,
+     .max = 1000000,
+     .help = "sequences in a batch"},
+    {.name = "length",
+     .kind = CLI_INT,
+     .value = "N",
+     .min = 1,
+     .max = 100000000,
+     .help = "tokens in a sequence (default: max_len)"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_TEXT,
+     .value = "FILE",
+     .help = "write here: .svg draws the architecture, .json and others as printed"},
+    {.name = "keys", .kind = CLI_FLAG, .help = "list the keys of the configuration"},
+    {.name = "presets", .kind = CLI_FLAG, .help = "list the presets"},
+    CLI_OPTION_JSON,
+};
+
+static int list_presets(void) {
+    const char *name, *summary, *assignments;
+    for (size_t i = 0; qkv_preset_row(i, &name, &summary, &assignments); i++)
+        printf("%-12s %s\n%-12s %s\n", name, summary, "", assignments);
+    return 0;
+}
+
+static bool ends_in(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static int write_to(const char *path, char *text) {
+    FILE *file = fopen(path, "w");
+    bool written = file && fputs(text, file) >= 0;
+    if (file && fclose(file) != 0) written = false;
+    qkv_text_free(text);
+    if (written) return 0;
+    fprintf(stderr, "qkv: cannot write %s: %s\n", path, strerror(errno));
+    return qkv_status_exit_code(QKV_FAILED);
+}
+
+static int run(const cli_args *a) {
+    char *text = NULL;
+    if (cli_flag(a, "presets")) return list_presets();
+    if (cli_flag(a, "keys")) {
+        qkv_status status = qkv_config_keys(cli_flag(a, "json"), &text);
+        return cli_print(status, text);
+    }
+    const char *path = cli_text(a, "output");
+    const char **set = calloc(a->n_given + 1, sizeof *set);
+    if (!set) return cli_fail(QKV_FAILED);
+    size_t cursor = 0, n = 0;
+    for (const char *pair; (pair = cli_next(a, "set", &cursor));) set[n++] = pair;
+    qkv_describe_request request = {.model = a->n_rest ? a->rest[0] : NULL,
+                                    .preset = cli_text(a, "preset"),
+                                    .set = set,
+                                    .batch = cli_int(a, "batch"),
+                                    .length = cli_int(a, "length")};
+    bool json = cli_flag(a, "json") || (path && ends_in(path, ".json"));
+    qkv_form form = path && ends_in(path, ".svg") ? QKV_FORM_SVG
+                    : json                        ? QKV_FORM_JSON
+                                                  : QKV_FORM_TABLE;
+    qkv_status status = qkv_describe(&request, form, &text);
+    free(set);
+    return status == QKV_OK && path ? write_to(path, text) : cli_print(status, text);
+}
+
+const cli_command command_describe = {
+    .usage = "[DIR | config.json] [options]",
+    .examples = "qkv describe --preset reference\n"
+                "qkv describe --preset reference --set qkv_bias=true\n"
+                "qkv describe my-model --batch 8 --length 128 --json\n"
+                "qkv describe --set task=lm --set layers=12 -o model.svg\n",
+    .about = "Layer by layer: shapes of weights and activations, parameters, multiply-adds; then "
+             "totals and\n"
+             "memory. No weights are made, so any size answers at once.",
+    CLI_OPTIONS(options),
+    .max_rest = 1,
+    .run = run,
+};

@@ -1,0 +1,122 @@
+/* The decoder's memory between steps; see cache.h. */
+#include "model/cache.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/parts.h"
+
+static qkv_status make(qkv_cache *c, int32_t n, int32_t capacity) {
+    const qkv_model *m = c->model;
+    const qkv_side *side = &m->decoder;
+    if (!side->name) return qkv_fail(QKV_USAGE, "cache: this model has no decoder");
+    if (!side->recurrent) {
+        const qkv_multihead_spec *a = &side->stack.spec.attention;
+        if (!a->projections)
+            return qkv_fail(QKV_USAGE,
+                            "cache: basic attention (projections=false) has no keys to keep");
+        return qkv_kv_init(&c->kv, side->stack.spec.layers, a->kv_heads * a->d_head, n, capacity);
+    }
+    /* Only the bookkeeping of the key cache: lengths, and where each sequence's memory lies. */
+    QKV_TRY(qkv_kv_init(&c->kv, side->rnn.spec.layers, 0, n, capacity));
+    size_t layers = (size_t)side->rnn.spec.layers, size = (size_t)n * (size_t)side->rnn.spec.state;
+    QKV_TRY_ALLOC(c->h = qkv_zalloc(layers, sizeof *c->h));
+    QKV_TRY_ALLOC(c->c = qkv_zalloc(layers, sizeof *c->c));
+    for (size_t i = 0; i < layers; i++) {
+        QKV_TRY_ALLOC(c->h[i] = qkv_zalloc(size, sizeof(real)));
+        QKV_TRY_ALLOC(c->c[i] = qkv_zalloc(size, sizeof(real)));
+    }
+    return QKV_OK;
+}
+
+qkv_status qkv_cache_new(const qkv_model *m, int32_t n, int32_t capacity, qkv_cache **out) {
+    qkv_cache *c;
+    *out = NULL;
+    QKV_TRY_ALLOC(c = qkv_zalloc(1, sizeof *c));
+    c->model = m;
+    qkv_status status = make(c, n, capacity);
+    if (status != QKV_OK) {
+        qkv_cache_free(c);
+        return status;
+    }
+    *out = c;
+    return QKV_OK;
+}
+
+void qkv_cache_free(qkv_cache *c) {
+    if (!c) return;
+    for (int32_t i = 0; i < c->kv.layers; i++) {
+        if (c->h) qkv_free(c->h[i]);
+        if (c->c) qkv_free(c->c[i]);
+    }
+    qkv_free(c->h);
+    qkv_free(c->c);
+    qkv_free(c->memory);
+    qkv_kv_free(&c->kv);
+    qkv_free(c);
+}
+
+qkv_status qkv_cache_reset(qkv_cache *c, int32_t n) {
+    return qkv_kv_reset(&c->kv, n);
+}
+
+int32_t qkv_cache_count(const qkv_cache *c) {
+    return c->kv.n;
+}
+
+int32_t qkv_cache_len(const qkv_cache *c, int32_t s) {
+    return c->kv.len[s];
+}
+
+int32_t qkv_cache_capacity(const qkv_cache *c) {
+    return c->kv.capacity;
+}
+
+/* Reorders the rows of one state array; `spare` has room for as many. */
+static void select_rows(real *rows, real *spare, int64_t width, const int32_t *from, int32_t n) {
+    size_t bytes = (size_t)width * sizeof(real);
+    for (int32_t s = 0; s < n; s++) memcpy(spare + s * width, rows + from[s] * width, bytes);
+    memcpy(rows, spare, (size_t)n * bytes);
+}
+
+qkv_status qkv_cache_select(qkv_cache *c, const int32_t *from, int32_t n) {
+    if (n < 1 || n > c->kv.max_n)
+        return qkv_fail(QKV_USAGE, "cache: made for %d sequences, asked for %d", (int)c->kv.max_n,
+                        (int)n);
+    for (int32_t s = 0; s < n; s++)
+        if (from[s] < 0 || from[s] >= c->kv.n)
+            return qkv_fail(QKV_USAGE, "cache: there is no sequence %d among %d", (int)from[s],
+                            (int)c->kv.n);
+    if (c->h) {
+        int64_t width = c->model->config.d_state;
+        real *spare;
+        QKV_TRY_ALLOC(spare = qkv_alloc((size_t)n * (size_t)width * sizeof *spare));
+        for (int32_t i = 0; i < c->kv.layers; i++) {
+            select_rows(c->h[i], spare, width, from, n);
+            select_rows(c->c[i], spare, width, from, n);
+        }
+        qkv_free(spare);
+    }
+    qkv_kv_select(&c->kv, from, n);
+    return QKV_OK;
+}
+
+qkv_status qkv_cache_truncate(qkv_cache *c, int32_t s, int32_t len) {
+    if (s < 0 || s >= c->kv.n || len < 0 || len > c->kv.len[s])
+        return qkv_fail(QKV_USAGE, "cache: sequence %d cannot be cut to %d tokens", (int)s,
+                        (int)len);
+    if (c->h && len < c->kv.len[s])
+        return qkv_fail(QKV_USAGE,
+                        "cache: a recurrent state cannot go back; start the sequence anew");
+    qkv_kv_truncate(&c->kv, s, len);
+    return QKV_OK;
+}
+
+size_t qkv_cache_bytes(const qkv_cache *c) {
+    size_t per_layer = (size_t)c->kv.max_n * (size_t)c->kv.capacity + (size_t)c->kv.memory_rows;
+    size_t bytes = (size_t)c->kv.layers * per_layer * 2 * (size_t)c->kv.width * sizeof(real);
+    if (c->h)
+        bytes += 2 * (size_t)c->kv.layers * (size_t)c->kv.max_n * (size_t)c->model->config.d_state *
+                 sizeof(real);
+    return bytes;
+}

@@ -1,0 +1,30 @@
+/* What a decoder remembers between steps: keys and values, or recurrent states, of several
+ * sequences.
+ *
+ * Pass one to qkv_model_decode and give it the new tokens only; the result is that of the full
+ * pass. The first pass of an encoder-decoder also needs the memory, one sequence of it for each of
+ * the cache; later passes take NULL. */
+#ifndef QKV_MODEL_CACHE_H
+#define QKV_MODEL_CACHE_H
+
+#include "model/model.h"
+
+/* Room for n sequences of at most `capacity` tokens each. */
+qkv_status qkv_cache_new(const qkv_model *m, int32_t n, int32_t capacity, qkv_cache **out);
+void qkv_cache_free(qkv_cache *c);
+
+/* Starts n ≤ max_n sequences anew. */
+qkv_status qkv_cache_reset(qkv_cache *c, int32_t n);
+int32_t qkv_cache_count(const qkv_cache *c);          /* sequences now */
+int32_t qkv_cache_len(const qkv_cache *c, int32_t s); /* tokens of sequence s */
+int32_t qkv_cache_capacity(const qkv_cache *c);
+
+/* Sequence s becomes a copy of what sequence from[s] was, for s < n ≤ max_n: beam search, or
+ * dropping finished ones. */
+qkv_status qkv_cache_select(qkv_cache *c, const int32_t *from, int32_t n);
+/* Takes back the last tokens of a sequence. Recurrent states cannot go back. */
+qkv_status qkv_cache_truncate(qkv_cache *c, int32_t s, int32_t len);
+
+size_t qkv_cache_bytes(const qkv_cache *c);
+
+#endif

@@ -1,0 +1,176 @@
+/* The configuration table at work: defaults, derived values, what makes no sense, config.json,
+ * presets. */
+#include "model/config.h"
+
+#include <string.h>
+
+#include "base/file.h"
+
+#define CONFIG_BYTES_MAX ((size_t)16 << 20) /* label lists of other programs can be long */
+
+#define TASK_NAME(id, name, encoder, decoder, head) #name,
+static const char *const qkv_task_names[] = {QKV_TASK_TABLE(TASK_NAME) NULL};
+#define TASK_SHAPE(id, name, encoder, decoder, head) {encoder, decoder, head},
+const qkv_task_shape qkv_task_shapes[QKV_TASK_COUNT] = {QKV_TASK_TABLE(TASK_SHAPE)};
+
+static const char *const qkv_arch_names[] = {"transformer", "lstm", "gru", NULL};
+static const char *const qkv_norm_place_names[] = {"pre", "post", NULL};
+static const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
+static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", NULL};
+
+static const qkv_setting rows[] = {
+#define SETTINGS_OWNER qkv_config
+#include "base/settings_rows.h"
+#include "model/config.def"
+#include "base/settings_end.h"
+};
+
+qkv_settings qkv_config_settings(qkv_config *config) {
+    return (qkv_settings){rows, sizeof rows / sizeof *rows, config};
+}
+
+void qkv_config_default(qkv_config *config) {
+    qkv_settings s = qkv_config_settings(config);
+    qkv_settings_default(&s);
+}
+
+/* ---- derived values and sense ---- */
+
+static void derive(qkv_config *c) {
+    bool gated = qkv_ffn_shapes[c->activation].gated;
+    if (!c->target_vocab_size) c->target_vocab_size = c->vocab_size;
+    if (!c->encoder_layers) c->encoder_layers = c->layers;
+    if (!c->decoder_layers) c->decoder_layers = c->layers;
+    if (!c->kv_heads) c->kv_heads = c->heads;
+    if (!c->d_head && c->d_model % c->heads == 0) c->d_head = c->d_model / c->heads;
+    /* two thirds of the plain width, so that a gated layer costs the same; rounded up to whole
+     * vectors */
+    if (!c->d_ff) c->d_ff = gated ? (8 * c->d_model / 3 + 15) / 16 * 16 : 4 * c->d_model;
+    if (!c->d_state) c->d_state = c->d_model;
+    if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
+    if (c->embedding_dropout < 0) c->embedding_dropout = c->dropout;
+    if (c->init == QKV_INIT_SCHEME_AUTO)
+        c->init = c->norm == QKV_NORM_PRE ? QKV_INIT_SCHEME_NORMAL : QKV_INIT_SCHEME_XAVIER;
+}
+
+static qkv_status check_transformer(const qkv_config *c) {
+    if (!c->d_head)
+        return qkv_fail(
+            QKV_USAGE,
+            "d_model (%lld) is not a multiple of heads (%lld); change one, or set d_head",
+            (long long)c->d_model, (long long)c->heads);
+    if (c->heads % c->kv_heads != 0)
+        return qkv_fail(
+            QKV_USAGE,
+            "heads (%lld) is not a multiple of kv_heads (%lld), so they do not form groups",
+            (long long)c->heads, (long long)c->kv_heads);
+    return QKV_OK;
+}
+
+static qkv_status check_recurrent(const qkv_config *c, const qkv_task_shape *shape) {
+    bool plain_decoder = shape->decoder && !shape->encoder;
+    if (c->tie && plain_decoder && c->d_state != c->d_model)
+        return qkv_fail(
+            QKV_USAGE,
+            "tie=true needs d_state (%lld) to be d_model (%lld); set tie=false or make them equal",
+            (long long)c->d_state, (long long)c->d_model);
+    if (c->tie && shape->head == QKV_HEAD_VOCAB && !shape->decoder &&
+        c->d_state * (c->bidirectional ? 2 : 1) != c->d_model)
+        return qkv_fail(QKV_USAGE,
+                        "tie=true needs the encoder's output (%lld wide) to have d_model (%lld); "
+                        "set tie=false, or "
+                        "d_state to d_model/2 when it reads both ways",
+                        (long long)c->d_state * (c->bidirectional ? 2 : 1), (long long)c->d_model);
+    return QKV_OK;
+}
+
+qkv_status qkv_config_resolve(const qkv_config *config, qkv_config *out) {
+    qkv_config c = *config;
+    derive(&c);
+    const qkv_task_shape *shape = &qkv_task_shapes[c.task];
+    if (c.arch == QKV_ARCH_TRANSFORMER)
+        QKV_TRY(check_transformer(&c));
+    else
+        QKV_TRY(check_recurrent(&c, shape));
+    bool two_sided = shape->encoder && shape->decoder;
+    if (two_sided && c.share_embeddings && c.target_vocab_size != c.vocab_size)
+        return qkv_fail(QKV_USAGE,
+                        "share_embeddings=true needs one vocabulary, but vocab_size is %lld and "
+                        "target_vocab_size "
+                        "%lld; set share_embeddings=false",
+                        (long long)c.vocab_size, (long long)c.target_vocab_size);
+    if (!two_sided) c.target_vocab_size = c.vocab_size;
+    *out = c;
+    return QKV_OK;
+}
+
+/* ---- config.json ---- */
+
+/* Keys that the Hugging Face libraries keep in the same file. */
+static const char *const foreign[] = {
+    "architectures", "model_type",    "torch_dtype",          "dtype",       "id2label", "label2id",
+    "labels",        "_name_or_path", "transformers_version", "qkv_version", NULL};
+
+qkv_status qkv_config_read(qkv_config *config, qkv_json_at root) {
+    qkv_config_default(config);
+    qkv_settings s = qkv_config_settings(config);
+    return qkv_settings_read(&s, 1, root, foreign);
+}
+
+qkv_status qkv_config_load(qkv_config *config, const char *path) {
+    qkv_file file;
+    QKV_TRY(qkv_file_open(path, CONFIG_BYTES_MAX, &file));
+    qkv_json doc;
+    qkv_json_limits limits = {.bytes = CONFIG_BYTES_MAX, .nodes = 1 << 20, .depth = 16};
+    qkv_status status = qkv_json_parse(&doc, path, file.data, file.size, limits);
+    if (status == QKV_OK) {
+        status = qkv_config_read(config, qkv_json_root(&doc));
+        qkv_json_free(&doc);
+    }
+    qkv_file_close(&file);
+    return status;
+}
+
+void qkv_config_write(const qkv_config *config, qkv_json_out *j) {
+    qkv_config copy = *config;
+    qkv_settings s = qkv_config_settings(&copy);
+    qkv_settings_write(&s, j);
+}
+
+/* ---- presets ---- */
+
+static const qkv_preset presets[] = {
+#define PRESET(name, help, assignments) {name, help, assignments},
+#include "model/preset.def"
+#undef PRESET
+};
+#define N_PRESETS (sizeof presets / sizeof *presets)
+
+size_t qkv_preset_table(const qkv_preset **table) {
+    *table = presets;
+    return N_PRESETS;
+}
+
+qkv_status qkv_config_preset(qkv_config *config, const char *name) {
+    const char *names[N_PRESETS];
+    for (size_t i = 0; i < N_PRESETS; i++) {
+        names[i] = presets[i].name;
+        if (strcmp(names[i], name) != 0) continue;
+        qkv_config_default(config);
+        qkv_settings s = qkv_config_settings(config);
+        return qkv_settings_assign(&s, 1, presets[i].assignments);
+    }
+    const char *near = qkv_nearest(name, names, N_PRESETS);
+    if (near) return qkv_fail(QKV_USAGE, "there is no preset \"%s\"; did you mean %s?", name, near);
+    return qkv_fail(QKV_USAGE, "there is no preset \"%.60s\"; `qkv describe --help` lists them",
+                    name);
+}
+
+const char *qkv_preset_for(qkv_task_kind task, int64_t tokens) {
+    /* A classifier learns from labels, not from every token, so it takes more text to fill one. */
+    int64_t scale = task == QKV_TASK_CLASSIFY || task == QKV_TASK_EMBED ? 4 : 1;
+    if (tokens < 200000 * scale) return "tiny";
+    if (tokens < 5000000 * scale) return "small";
+    if (tokens < 50000000 * scale) return "medium";
+    return "base";
+}

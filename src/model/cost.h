@@ -1,0 +1,38 @@
+/* A walk over the parts of a model: what each holds, what it makes and what it costs. Describing a
+ * model and counting its work are both sums over this walk. */
+#ifndef QKV_MODEL_COST_H
+#define QKV_MODEL_COST_H
+
+#include "model/parts.h"
+
+/* How much there is to do: totals over the sequences of a batch. */
+typedef struct qkv_work {
+    double source_rows, target_rows;
+    double source_squares, target_squares; /* Σ n²: only for messages about dense layers */
+    const qkv_layout *source, *target;     /* or NULL: `batch` sequences of `length` */
+    int64_t batch, length;
+} qkv_work;
+
+#define QKV_PART_PARAMS 8
+typedef struct qkv_part {
+    const qkv_side *side; /* NULL: shared by both, or the head of an encoder */
+    int32_t layer;        /* −1: not in a layer */
+    const char *name;     /* "attention" */
+    const qkv_param *params[QKV_PART_PARAMS];
+    size_t n_params;
+    const char *note; /* "tied", or NULL */
+    bool by_sequence; /* makes one row a sequence, not one a token */
+    bool target;      /* its rows are target tokens */
+    int64_t width;    /* of what it makes */
+    int64_t inside;   /* the widest thing it makes on the way; 0: nothing wider */
+    double kept;      /* values a row that a training step keeps for backward */
+    double macs;      /* multiply-adds of one forward pass */
+} qkv_part;
+
+typedef void (*qkv_part_fn)(void *user, const qkv_part *part);
+void qkv_model_walk(const qkv_model *m, const qkv_work *work, qkv_part_fn visit, void *user);
+
+qkv_work qkv_work_of(const qkv_layout *source, const qkv_layout *target);
+qkv_work qkv_work_even(int64_t batch, int64_t length);
+
+#endif

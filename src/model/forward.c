@@ -1,0 +1,201 @@
+/* The forward pass: embed, run the stack, apply the head. The same functions train, evaluate and
+ * decode. */
+#include <math.h>
+#include <string.h>
+
+#include "model/cache.h"
+#include "model/parts.h"
+
+static const qkv_op model_op = {.name = "model"};
+
+/* Refuses a call that the model's task has no part for. */
+static bool lacks(qkv_tape *t, const qkv_side *side, const char *what) {
+    if (qkv_tape_stopped(t)) return true;
+    if (side->name) return false;
+    qkv_tape_fail(t, &model_op, QKV_USAGE, "this model has no %s; its task decides which it has",
+                  what);
+    return true;
+}
+
+/* Where the rows stand: positions are counted from each sequence's start, or from what the cache
+ * holds already. */
+static qkv_place place_of(qkv_tape *t, const qkv_tokens *tokens, const qkv_kv *kv) {
+    qkv_place place = {.layout = tokens->layout,
+                       .rows = tokens->rows,
+                       .pos = tokens->pos,
+                       .first = kv ? kv->first : NULL,
+                       .tree_distance = tokens->tree_distance,
+                       .tree_start = tokens->tree_start,
+                       .tree_depth = tokens->tree_depth};
+    int32_t *pos = NULL;
+    if (!place.pos)
+        place.pos = pos = qkv_tape_alloc(t, &model_op, (size_t)tokens->rows * sizeof *pos);
+    if (!place.pos) return place;
+    for (int32_t s = 0; s < tokens->layout.n; s++) {
+        int32_t first = kv ? kv->first[s] : 0, start = tokens->layout.start[s];
+        for (int32_t i = 0; i < qkv_layout_len(&tokens->layout, s); i++) {
+            if (pos) pos[start + i] = first + i;
+            if (place.pos[start + i] >= place.n_positions)
+                place.n_positions = place.pos[start + i] + 1;
+            if (first + i >= place.n_positions) place.n_positions = first + i + 1;
+        }
+    }
+    return place;
+}
+
+static bool sound(qkv_tape *t, const qkv_tokens *x) {
+    if (qkv_tape_stopped(t)) return false;
+    int64_t rows = 0;
+    bool right = x && x->ids && x->layout.n > 0 && x->rows > 0;
+    for (int32_t s = 0; right && s < x->layout.n; s++) {
+        right = x->layout.start[s] == rows && qkv_layout_len(&x->layout, s) > 0;
+        rows += qkv_layout_len(&x->layout, s);
+    }
+    if (right && rows == x->rows) return true;
+    qkv_tape_fail(
+        t, &model_op, QKV_USAGE,
+        "tokens must be at least one sequence, none empty, one after another without gaps");
+    return false;
+}
+
+qkv_tensor *qkv_embed(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
+                      const qkv_place *place, const qkv_moments *at) {
+    qkv_tensor *added = at ? at->added : NULL;
+    bool late = e->normed || added; /* dropout comes after what is still to be added or normed */
+    qkv_embedding_spec spec = {.ids = tokens->ids,
+                               .rows = tokens->rows,
+                               .scale = e->scale,
+                               .position = at ? at->table : NULL,
+                               .pos = place ? place->pos : NULL,
+                               .dropout = late ? 0 : e->dropout};
+    qkv_tensor *x = qkv_embedding(t, qkv_of(e->table), &spec); /* (R, D) */
+    if (added) x = qkv_add(t, x, added, 0);
+    if (e->normed) x = qkv_norm_apply(t, &e->norm, x, NULL, NULL);
+    return late && e->dropout > 0 ? qkv_dropout(t, x, e->dropout) : x;
+}
+
+/* A Transformer side: embed with positions, then the layers. */
+static qkv_tensor *run_stack(qkv_tape *t, const qkv_side *side, const qkv_tokens *tokens,
+                             qkv_tensor *memory, qkv_layout memory_layout, qkv_kv *kv) {
+    qkv_place place = place_of(t, tokens, kv);
+    qkv_pass pass = {.place = place,
+                     .moments = qkv_position_begin(t, &side->stack.position, &place),
+                     .memory = memory,
+                     .memory_layout = memory_layout,
+                     .kv = kv};
+    qkv_tensor *x = qkv_embed(t, &side->embedding, tokens, &place, &pass.moments);
+    return qkv_stack_apply(t, &side->stack, x, &pass);
+}
+
+/* A recurrent side: order is in the recurrence, so there are no positions. */
+static qkv_tensor *run_rnn(qkv_tape *t, const qkv_side *side, const qkv_tokens *tokens,
+                           qkv_rnn_state *state) {
+    qkv_tensor *x = qkv_embed(t, &side->embedding, tokens, NULL, NULL);
+    return qkv_rnn_apply(t, &side->rnn, x, tokens->layout, state);
+}
+
+qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
+    if (lacks(t, &m->encoder, "encoder") || !sound(t, src)) return &t->nothing;
+    if (m->encoder.recurrent) return run_rnn(t, &m->encoder, src, NULL);
+    return run_stack(t, &m->encoder, src, NULL, (qkv_layout){0}, NULL);
+}
+
+/* ---- decoding ---- */
+
+/* Opens the cache for a pass: lengths grow, and the first pass notes where each sequence's memory
+ * lies. */
+static bool open_cache(qkv_tape *t, qkv_cache *cache, const qkv_tokens *tgt,
+                       const qkv_tensor *memory, const qkv_tokens *src) {
+    qkv_kv *kv = &cache->kv;
+    if (t->mode != QKV_EVAL) {
+        qkv_tape_fail(t, &model_op, QKV_USAGE,
+                      "a cache is for decoding; begin the tape in EVAL mode");
+        return false;
+    }
+    if (qkv_kv_begin(kv, &tgt->layout) != QKV_OK) {
+        qkv_tape_fail_below(t, &model_op);
+        return false;
+    }
+    if (!memory || kv->memory_rows) return true;
+    if (src->layout.n != kv->n) {
+        qkv_tape_fail(t, &model_op, QKV_USAGE, "the memory has %d sequences, the cache %d",
+                      (int)src->layout.n, (int)kv->n);
+        qkv_kv_undo(kv);
+        return false;
+    }
+    for (int32_t s = 0; s < kv->n; s++) {
+        kv->memory_start[s] = src->layout.start[s];
+        kv->memory_len[s] = qkv_layout_len(&src->layout, s);
+    }
+    return true;
+}
+
+static qkv_tensor *decode_stack(qkv_tape *t, const qkv_model *m, const qkv_tokens *tgt,
+                                qkv_tensor *memory, const qkv_tokens *src, qkv_cache *cache) {
+    if (!cache)
+        return run_stack(t, &m->decoder, tgt, memory, src ? src->layout : (qkv_layout){0}, NULL);
+    qkv_kv *kv = &cache->kv;
+    qkv_layout seen = {.n = kv->n, .start = kv->memory_start, .len = kv->memory_len};
+    qkv_tensor *y = run_stack(t, &m->decoder, tgt, memory, seen, kv);
+    if (qkv_tape_stopped(t))
+        qkv_kv_undo(kv);
+    else if (memory && !kv->memory_rows)
+        kv->memory_rows = memory->rows;
+    return y;
+}
+
+qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt, qkv_tensor *memory,
+                             const qkv_tokens *src, qkv_cache *cache) {
+    if (lacks(t, &m->decoder, "decoder") || !sound(t, tgt)) return &t->nothing;
+    bool remembered = cache && cache->kv.memory_rows;
+    if (m->shape.encoder && !remembered && (!memory || !src || src->layout.n != tgt->layout.n))
+        return qkv_tape_fail(
+            t, &model_op, QKV_USAGE,
+            "the decoder of an encoder-decoder needs the encoder's output, one source "
+            "sequence for each target sequence");
+    if (!m->shape.encoder) memory = NULL, src = NULL;
+    if (cache && !open_cache(t, cache, tgt, memory, src)) return &t->nothing;
+    if (m->decoder.recurrent) return qkv_decode_recurrent(t, m, tgt, memory, src, cache);
+    return decode_stack(t, m, tgt, memory, src, cache);
+}
+
+/* ---- heads ---- */
+
+qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
+    static const qkv_act acts[] = {QKV_ACT_NONE, QKV_ACT_TANH, QKV_ACT_RELU};
+    qkv_tensor *x = qkv_model_encode(t, m, src);
+    if (qkv_tape_stopped(t)) return &t->nothing;
+    qkv_tensor *y = qkv_pool(t, x, src->layout, (qkv_pool_kind)m->config.pool); /* (n, D) */
+    if (!m->head.pooler.weight) return y;
+    return qkv_dense_apply(t, &m->head.pooler, y, acts[m->config.pooler]);
+}
+
+qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
+    if (qkv_tape_stopped(t)) return &t->nothing;
+    if (m->shape.head != QKV_HEAD_CLASSES)
+        return qkv_tape_fail(t, &model_op, QKV_USAGE, "this model is not a classifier");
+    return qkv_dense_apply(t, &m->head.classes, qkv_model_pooled(t, m, src), QKV_ACT_NONE);
+}
+
+/* What the map to the vocabulary reads. */
+static qkv_tensor *before_vocab(qkv_tape *t, qkv_model *m, qkv_tensor *x) {
+    const qkv_head *h = &m->head;
+    if (qkv_tape_stopped(t)) return &t->nothing;
+    if (m->shape.head != QKV_HEAD_VOCAB)
+        return qkv_tape_fail(t, &model_op, QKV_USAGE, "this model has no head over the vocabulary");
+    if (h->transformed) {
+        x = qkv_dense_apply(t, &h->transform, x, qkv_ffn_shapes[m->config.activation].act);
+        x = qkv_norm_apply(t, &h->transform_norm, x, NULL, NULL);
+    }
+    return m->config.head_scale != 1 ? qkv_scale(t, x, (real)m->config.head_scale) : x;
+}
+
+qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,
+                                 const qkv_xent_spec *spec) {
+    return qkv_xent(t, before_vocab(t, m, x), qkv_of(m->head.weight), qkv_of(m->head.bias), spec);
+}
+
+qkv_tensor *qkv_model_vocab_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x) {
+    return qkv_linear(t, before_vocab(t, m, x), qkv_of(m->head.weight), qkv_of(m->head.bias),
+                      QKV_ACT_NONE);
+}
