@@ -2,7 +2,7 @@
 """Our files against the reference library (pip install safetensors numpy); not part of `make test`.
 
     tests/peer_safetensors.py build      checks that it reads what we write, value by value
-    tests/peer_safetensors.py --golden   writes tests/data/reference.safetensors, which test_safetensors reads
+    tests/peer_safetensors.py --golden   writes tests/golden/reference.safetensors, which test_safetensors reads
 """
 import os, subprocess, sys, tempfile
 import numpy as np
@@ -20,7 +20,7 @@ def golden():
         "none": np.zeros((0, 4), dtype=np.float32),
         "one": np.array(2.5, dtype=np.float64),
     }
-    save_file(tensors, os.path.join(HERE, "data", "reference.safetensors"), metadata={"maker": "reference"})
+    save_file(tensors, os.path.join(HERE, "golden", "reference.safetensors"), metadata={"maker": "reference"})
 
 
 def check(build):

@@ -107,7 +107,7 @@ static void test_round_trip(void **state) {
 static void test_reference(void **state) {
     (void)state;
     qkv_safetensors s;
-    assert_ok(qkv_safetensors_open(SOURCE_DIR "/tests/data/reference.safetensors", &s));
+    assert_ok(qkv_safetensors_open(SOURCE_DIR "/tests/golden/reference.safetensors", &s));
     assert_int_equal(s.n, 5);
     assert_string_equal(s.meta_value[0], "reference");
     float out[6];

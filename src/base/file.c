@@ -25,7 +25,9 @@ qkv_status qkv_path_join(qkv_buf *out, const char *folder, const char *name) {
     qkv_buf_puts(out, folder);
     if (n && folder[n - 1] != '/') qkv_buf_putc(out, '/');
     qkv_buf_puts(out, name);
-    return out->status;
+    if (out->status == QKV_OK) return QKV_OK;
+    qkv_buf_free(out);
+    return out->status = QKV_FAILED;
 }
 
 bool qkv_file_exists(const char *path) {

@@ -37,6 +37,7 @@ qkv_status qkv_folder_sync(const char *path);
 
 bool qkv_file_exists(const char *path);
 qkv_status qkv_folder_make(const char *path); /* with parents; fine if it is there */
+/* Appends "folder/name"; after a failure there is nothing in `out` to free. */
 qkv_status qkv_path_join(qkv_buf *out, const char *folder, const char *name);
 
 /* 128-bit content hash (our own use: caches, manifests), as 32 hex digits and a NUL. Finds damage, not malice. */
