@@ -56,12 +56,16 @@ typedef struct qkv_splitter {
  * without spaces give words as long as their sentences, and only the pairs across a cut are missed.
  */
 #define QKV_TRAIN_WORD_BYTES 1024
-/* More distinct words than this: the rarest are dropped, so memory stays bounded (about 1 GiB). */
-#define QKV_TRAIN_WORDS_MAX ((size_t)8 << 20)
+/* Memory for distinct words. When there is more, the rarest are dropped. */
+typedef struct qkv_words_limit {
+    size_t words, bytes;
+} qkv_words_limit;
+#define QKV_TRAIN_LIMIT ((qkv_words_limit){(size_t)8 << 20, (size_t)512 << 20})
 
 /* Counts the words of all texts of a source. *lines: how many were used. */
 qkv_status qkv_words_count(qkv_words *words, const qkv_tok_train *spec, qkv_splitter splitter,
-                           qkv_text_source next, void *user, uint64_t *lines);
+                           qkv_words_limit limit, qkv_text_source next, void *user,
+                           uint64_t *lines);
 
 /* ---- words as symbols (train_alphabet.c) ---- */
 
@@ -115,7 +119,7 @@ void qkv_symbols_free(qkv_symbols *s);
 typedef struct qkv_merge_rule {
     size_t size;
     uint64_t min_count;
-    size_t max_piece;       /* bytes of a token; 0: no limit */
+    size_t max_piece;       /* characters of a token; 0: no limit */
     const char *continuing; /* left out of the right half when two tokens join; NULL: none */
     bool likelihood;
     void (*progress)(void *user, const char *stage, double share);

@@ -37,7 +37,7 @@ typedef struct counter {
     tally *tallies;
     int n_tallies;
     qkv_words shards[N_SHARDS];
-    uint64_t floor; /* words seen less often were dropped */
+    qkv_words_limit limit;
 } counter;
 
 /* Adds one word to a thread's tally, in parts if it is long. */
@@ -82,27 +82,66 @@ static qkv_status add_to_shard(counter *c, uint32_t shard) {
     return QKV_OK;
 }
 
-/* Drops rare words until few enough are left. */
+/* How much there is, against the limit: over 1 is too much. */
+static double fullness(const counter *c) {
+    size_t words = 0, bytes = 0;
+    for (int s = 0; s < N_SHARDS; s++) {
+        words += c->shards[s].n;
+        bytes += c->shards[s].text.used;
+    }
+    const double a = (double)words / (double)c->limit.words,
+                 b = (double)bytes / (double)c->limit.bytes;
+    return a > b ? a : b;
+}
+
+/* What stays when half of the words must go: counts above `count`, and of those with just this
+ * count the words whose hash is below `hash`: a fair sample, where all words (long ones, say) were
+ * seen once. */
+typedef struct floor_rule {
+    uint64_t count;
+    uint32_t hash; /* of 256 */
+} floor_rule;
+
+static floor_rule half_of(const counter *c) {
+    size_t n = 0, with_count[256] = {0}; /* the last: all higher counts, never dropped */
+    for (int s = 0; s < N_SHARDS; s++) {
+        for (size_t i = 0; i < c->shards[s].n; i++) {
+            uint64_t count = c->shards[s].at[i].count;
+            with_count[count < 255 ? count : 255]++;
+            n++;
+        }
+    }
+    size_t kept = with_count[255], count = 254;
+    while (count > 1 && kept + with_count[count] <= n / 2) kept += with_count[count--];
+    size_t room = n / 2 > kept ? n / 2 - kept : 0;
+    double share = with_count[count] ? (double)room / (double)with_count[count] : 0;
+    return (floor_rule){count, share < 1 ? (uint32_t)(256 * share) : 256};
+}
+
+/* Drops the rarest words while there is too much. */
 static qkv_status drop_rare(counter *c) {
-    for (;;) {
-        size_t n = 0;
-        for (int s = 0; s < N_SHARDS; s++) n += c->shards[s].n;
-        if (n <= QKV_TRAIN_WORDS_MAX) return QKV_OK;
-        c->floor = c->floor ? 2 * c->floor : 2;
+    while (fullness(c) > 1) {
+        const floor_rule rule = half_of(c);
+        size_t dropped = 0;
         for (int s = 0; s < N_SHARDS; s++) {
             qkv_words kept;
             qkv_words_init(&kept);
             qkv_status status = QKV_OK;
             for (size_t i = 0; i < c->shards[s].n && status == QKV_OK; i++) {
                 const qkv_word *w = &c->shards[s].at[i];
-                if (w->count >= c->floor)
+                if (w->count > rule.count ||
+                    (w->count == rule.count && (w->hash & 255) < rule.hash))
                     status = qkv_words_add(&kept, w->text, w->len, w->count, true, NULL);
+                else
+                    dropped++;
             }
             qkv_words_free(&c->shards[s]);
             c->shards[s] = kept;
             QKV_TRY(status);
         }
+        if (!dropped) break; /* a handful of very frequent words that are over a tiny limit */
     }
+    return QKV_OK;
 }
 
 /* Counts what is in the batch and empties it. */
@@ -184,8 +223,9 @@ static qkv_status read_all(counter *c, const qkv_tok_train *spec, qkv_text_sourc
 }
 
 qkv_status qkv_words_count(qkv_words *words, const qkv_tok_train *spec, qkv_splitter splitter,
-                           qkv_text_source next, void *user, uint64_t *lines) {
-    counter c = {.splitter = splitter, .n_tallies = qkv_threads()};
+                           qkv_words_limit limit, qkv_text_source next, void *user,
+                           uint64_t *lines) {
+    counter c = {.splitter = splitter, .limit = limit, .n_tallies = qkv_threads()};
     QKV_TRY_ALLOC(c.tallies = qkv_zalloc((size_t)c.n_tallies, sizeof *c.tallies));
     for (int t = 0; t < c.n_tallies; t++) qkv_words_init(&c.tallies[t].words);
     for (int s = 0; s < N_SHARDS; s++) qkv_words_init(&c.shards[s]);

@@ -15,6 +15,7 @@
  * smaller first id, then the smaller second id (the rule of Hugging Face `tokenizers`). */
 #include "text/train.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -288,7 +289,9 @@ static qkv_status join(merger *m, uint32_t index, qkv_buf *text) {
     qkv_buf_add(text, left->text, left->len);
     qkv_buf_add(text, right->text + skip, right->len - skip);
     qkv_status status = text->status;
-    if (status == QKV_OK && m->rule->max_piece && text->len > m->rule->max_piece) goto done;
+    if (status == QKV_OK && m->rule->max_piece &&
+        qkv_utf8_count(text->data, text->len) > m->rule->max_piece)
+        goto done;
     uint32_t ab; /* may be there already: "ab" + "c" and "a" + "bc" are the same token */
     if (status == QKV_OK)
         status = qkv_words_add(&m->out->tokens, text->data, text->len, 0, true, &ab);
