@@ -24,7 +24,7 @@ static void put(qkv_work *w, int32_t cp, size_t begin, size_t end) {
         qkv_work_put_char(w, cp, begin, end);
 }
 
-static qkv_status normal_form(qkv_work *w, qkv_form form) {
+static qkv_status normal_form(qkv_work *w, qkv_normal_form form) {
     size_t i = ascii_end(w->text, 0, w->len);
     if (i == w->len) return QKV_OK;
     qkv_work_begin(w);

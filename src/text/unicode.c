@@ -190,7 +190,7 @@ static void compose(qkv_uchars *v) {
     v->n = n;
 }
 
-qkv_status qkv_unicode_normalize(const char *text, size_t begin, size_t end, qkv_form form,
+qkv_status qkv_unicode_normalize(const char *text, size_t begin, size_t end, qkv_normal_form form,
                                  qkv_uchars *out) {
     out->n = 0;
     QKV_TRY(decompose(text, begin, end, form == QKV_NFKD || form == QKV_NFKC, out));

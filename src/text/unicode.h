@@ -32,7 +32,7 @@ static inline uint8_t qkv_unicode_class(int32_t cp) {
 /* Lower case of one character: 1 or 2 code points (U+0130 alone has two). */
 int qkv_unicode_lower(int32_t cp, int32_t out[2]);
 
-typedef enum qkv_form { QKV_NFD, QKV_NFC, QKV_NFKD, QKV_NFKC } qkv_form;
+typedef enum qkv_normal_form { QKV_NFD, QKV_NFC, QKV_NFKD, QKV_NFKC } qkv_normal_form;
 
 /* A character and the place it came from. */
 typedef struct qkv_uchar {
@@ -44,7 +44,7 @@ typedef QKV_VEC(qkv_uchar) qkv_uchars;
 
 /* Decomposes (and composes) text[begin … end) into *out, in canonical order. Malformed bytes are
  * kept as cp = −1 − byte. */
-qkv_status qkv_unicode_normalize(const char *text, size_t begin, size_t end, qkv_form form,
+qkv_status qkv_unicode_normalize(const char *text, size_t begin, size_t end, qkv_normal_form form,
                                  qkv_uchars *out);
 
 /* End of the grapheme cluster that begins at `begin`. */
