@@ -56,8 +56,12 @@ qkv_tensor *qkv_embedding(qkv_tape *t, qkv_tensor *table, const qkv_embedding_sp
     if (s->scale == 0) s->scale = 1;
     if (t->mode != QKV_TRAIN) s->dropout = 0;
     const qkv_kern *kern = qkv_kern_get();
+    qkv_rows_read(table, s->ids, s->rows);
     kern->gather(table->data, s->ids, s->rows, table->cols, s->scale, y->data);
-    if (position) add_position(y, position, s->pos);
+    if (position) {
+        qkv_rows_read(position, s->pos, s->rows);
+        add_position(y, position, s->pos);
+    }
     if (s->dropout > 0)
         kern->dropout(y->data, y->data, y->rows * y->cols, s->dropout,
                       qkv_tape_rng(t, qkv_tape_next_index(t)), 0);

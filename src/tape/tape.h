@@ -196,5 +196,10 @@ void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
 
 /* Marks rows of a sparse parameter as touched (ids within range). */
 void qkv_rows_touch(qkv_rows *rows, const int32_t *ids, int64_t n);
+/* To be called before rows `ids` (within range) of x are read; see before_read. */
+static inline void qkv_rows_read(const qkv_tensor *x, const int32_t *ids, int64_t n) {
+    if (x->touched && x->touched->before_read)
+        x->touched->before_read(x->touched->keeper, ids, n);
+}
 
 #endif
