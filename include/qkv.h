@@ -67,6 +67,39 @@ QKV_API void qkv_tokenizer_free(qkv_tokenizer *tok);
 QKV_API qkv_status qkv_tokenizer_save(const qkv_tokenizer *tok, const char *path);
 QKV_API size_t qkv_tokenizer_size(const qkv_tokenizer *tok); /* ids are 0 … size − 1 */
 
+typedef struct qkv_encode_options {
+    bool no_special;       /* do not add the post-processor's tokens */
+    bool offsets;          /* fill begin, end */
+    double dropout;        /* BPE: skip a merge with this probability; Unigram: sample, at this inverse temperature */
+    uint64_t seed, stream; /* of those choices */
+    size_t max_tokens;     /* the text is cut there; 0: where the tokenizer's file says, if it does */
+} qkv_encode_options;
+
+typedef struct qkv_encoding {
+    int32_t *ids;
+    uint32_t *begin, *end; /* bytes of the original text; NULL unless asked for */
+    uint8_t *type;         /* segment: 0 or 1; NULL without a pair */
+    size_t n, cap;
+    bool cut;              /* the limit applied */
+} qkv_encoding;
+
+QKV_API void qkv_encoding_free(qkv_encoding *e);
+/* Replaces what is in *out (zeros at first; its memory is reused). pair and options may be NULL. Any bytes
+ * are text. */
+QKV_API qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tok, const char *text, size_t len,
+                                        const char *pair, size_t pair_len,
+                                        const qkv_encode_options *options, qkv_encoding *out);
+typedef struct qkv_text {
+    const char *data;
+    size_t len;
+} qkv_text;
+/* Many texts over all threads; out[i] for texts[i]. */
+QKV_API qkv_status qkv_tokenizer_encode_batch(const qkv_tokenizer *tok, const qkv_text *texts, size_t n,
+                                              const qkv_encode_options *options, qkv_encoding *out);
+/* The text of ids, special tokens left out unless kept; its length (it may hold NUL bytes) in *len unless NULL. */
+QKV_API qkv_status qkv_tokenizer_text(const qkv_tokenizer *tok, const int32_t *ids, size_t n,
+                                      bool keep_special, char **text, size_t *len);
+
 typedef enum qkv_tok_kind {
     QKV_TOK_BPE,
     QKV_TOK_UNIGRAM,
@@ -111,6 +144,10 @@ typedef bool (*qkv_text_source)(void *user, const char **text, size_t *len);
 /* Trains on all threads; the result is the same for any number of them. */
 QKV_API qkv_status qkv_tokenizer_train(const qkv_tok_train *spec, qkv_text_source next, void *user,
                                        qkv_tokenizer **out);
+/* What the tokenizer is, and how it does on the texts that `next` gives (NULL: none): tokens a word, bytes a
+ * token, unknowns. */
+QKV_API qkv_status qkv_tokenizer_info(const qkv_tokenizer *tok, qkv_text_source next, void *user, bool json,
+                                      char **text);
 /* How one text becomes tokens, step by step, in words: the merges, the lattice, the longest matches. */
 QKV_API qkv_status qkv_tokenizer_explain(const qkv_tokenizer *tok, const char *text, size_t len,
                                          char **out);

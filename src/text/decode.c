@@ -65,6 +65,21 @@ qkv_status qkv_tokenizer_decode(const qkv_tokenizer *tok, const int32_t *ids, si
     return status;
 }
 
+qkv_status qkv_tokenizer_text(const qkv_tokenizer *tok, const int32_t *ids, size_t n,
+                              bool keep_special, char **text, size_t *len) {
+    qkv_buf out = {0};
+    *text = NULL;
+    qkv_buf_puts(&out, ""); /* so that there is a text even without tokens */
+    const qkv_status status = qkv_tokenizer_decode(tok, ids, n, keep_special, &out);
+    if (status != QKV_OK) {
+        qkv_buf_free(&out);
+        return status;
+    }
+    if (len) *len = out.len;
+    *text = out.data;
+    return QKV_OK;
+}
+
 /* ---- streaming ---- */
 
 /* What a token adds depends on the tokens before it (a first token loses its blank, bytes make up a

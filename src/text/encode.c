@@ -223,7 +223,7 @@ static void begin_text(qkv_scratch *s, const qkv_tokenizer *tok, const qkv_encod
     s->dropout = o && o->dropout > 0 ? o->dropout
                  : bpe               ? ((const qkv_bpe *)tok->model)->options.dropout
                                      : 0;
-    s->rng = o ? o->rng : (qkv_rng){0};
+    s->rng = o ? (qkv_rng){o->seed, o->stream} : (qkv_rng){0};
     s->draws = 0;
     s->use_cache = !s->ranges && !(s->dropout > 0);
 }
@@ -287,7 +287,9 @@ qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tok, const char *text, size
 static qkv_status encode_item(const qkv_tokenizer *tok, qkv_scratch *s, const qkv_text *text,
                               size_t place, const qkv_encode_options *options, qkv_encoding *out) {
     qkv_encode_options o = options ? *options : (qkv_encode_options){0};
-    if (o.dropout > 0) o.rng = qkv_rng_derive(o.rng, place, 0);
+    const qkv_rng rng = qkv_rng_derive((qkv_rng){o.seed, o.stream}, place, 0);
+    o.seed = rng.seed;
+    o.stream = rng.stream;
     return encode_with(tok, s, text->data, text->len, NULL, 0, &o, out);
 }
 

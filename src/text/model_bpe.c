@@ -94,8 +94,10 @@ qkv_status qkv_tokenizer_set_ranked_bpe(qkv_tokenizer *tok, const qkv_text *toke
 
 /* ---- reading the file's form ---- */
 
-/* The two parts of a merge: "a b" or ["a", "b"]. */
-static qkv_status merge_parts(qkv_json_at at, size_t place, qkv_text part[2]) {
+/* The two parts of a merge: "a b" or ["a", "b"]. Some files have blanks inside the parts: then the
+ * first cut that makes two tokens counts. */
+static qkv_status merge_parts(const qkv_tokenizer *tok, qkv_json_at at, size_t place,
+                              qkv_text part[2]) {
     qkv_json_at child;
     if (qkv_json_kind_of(at) == QKV_JSON_ARRAY && qkv_json_count(at) == 2) {
         qkv_json_first(at, &child);
@@ -104,16 +106,22 @@ static qkv_status merge_parts(qkv_json_at at, size_t place, qkv_text part[2]) {
         qkv_json_string(child, &part[1].data, &part[1].len);
         return QKV_OK;
     }
-    const char *text, *blank;
+    const char *text;
     size_t len;
     qkv_json_string(at, &text, &len);
-    blank = memchr(text, ' ', len);
+    const char *blank = memchr(text, ' ', len), *const end = text + len;
     if (!blank)
         return qkv_fail(QKV_BAD_FILE, "line %zu: merge %zu is not \"a b\"", qkv_json_line(at),
                         place);
-    part[0] = (qkv_text){text, (size_t)(blank - text)};
-    part[1] = (qkv_text){blank + 1, len - part[0].len - 1};
-    return QKV_OK;
+    for (;;) {
+        part[0] = (qkv_text){text, (size_t)(blank - text)};
+        part[1] = (qkv_text){blank + 1, (size_t)(end - blank - 1)};
+        const char *next = memchr(blank + 1, ' ', part[1].len);
+        if (!next || (qkv_vocab_find(&tok->vocab, part[0].data, part[0].len) >= 0 &&
+                      qkv_vocab_find(&tok->vocab, part[1].data, part[1].len) >= 0))
+            return QKV_OK;
+        blank = next;
+    }
 }
 
 qkv_status qkv_bpe_resolve(const qkv_tokenizer *tok, const qkv_text part[2], size_t prefix_len,
@@ -145,7 +153,7 @@ static qkv_status read_merges(qkv_tokenizer *tok, qkv_json_at list, size_t prefi
     for (bool more = qkv_json_first(list, &at); more && status == QKV_OK;
          more = qkv_json_next(list, &at), i++) {
         qkv_text part[2];
-        status = merge_parts(at, i, part);
+        status = merge_parts(tok, at, i, part);
         if (status == QKV_OK) status = qkv_bpe_resolve(tok, part, prefix_len, i, &joined, &out[i]);
     }
     qkv_buf_free(&joined);
@@ -282,7 +290,6 @@ static qkv_status prepare(qkv_tokenizer *tok) {
 /* ---- writing ---- */
 
 void qkv_vocab_write(const qkv_tokenizer *tok, qkv_json_out *json) {
-    qkv_buf key = {0};
     qkv_json_put_key(json, "vocab");
     qkv_json_open(json, '{');
     for (size_t e = 0; e < tok->n_model_entries; e++) {
@@ -291,7 +298,6 @@ void qkv_vocab_write(const qkv_tokenizer *tok, qkv_json_out *json) {
         qkv_json_put_int(json, entry->id);
     }
     qkv_json_close(json, '}');
-    qkv_buf_free(&key);
 }
 
 static void put_optional(qkv_json_out *json, const char *key, const char *text) {

@@ -11,7 +11,7 @@
 
 /* ---- reading and writing ---- */
 
-/* qkv_tokenizer_open, _free and _save: see qkv.h. */
+/* Opening, saving, encoding, training: see qkv.h. */
 qkv_status qkv_tokenizer_parse(const char *name, const char *data, size_t n, qkv_tokenizer **out); /* from memory */
 /* tokenizer.json that Hugging Face `tokenizers` loads and runs with the same ids. */
 qkv_status qkv_tokenizer_json(const qkv_tokenizer *tok, qkv_buf *out);
@@ -22,32 +22,6 @@ const char *qkv_tokenizer_token(const qkv_tokenizer *tok, int32_t id, size_t *le
 /* Special roles, −1 when the tokenizer has none: pad, unk, bos, eos, mask, cls, sep. */
 typedef enum qkv_special { QKV_TOK_PAD, QKV_TOK_UNK, QKV_TOK_BOS, QKV_TOK_EOS, QKV_TOK_MASK, QKV_TOK_CLS, QKV_TOK_SEP, QKV_TOK_SPECIALS } qkv_special;
 int32_t qkv_tokenizer_special(const qkv_tokenizer *tok, qkv_special role);
-
-/* ---- encoding ---- */
-typedef struct qkv_encode_options {
-    bool no_special;     /* do not add the post-processor's tokens */
-    bool offsets;        /* fill begin, end */
-    double dropout;      /* BPE: skip a merge with this probability; Unigram: sample with this inverse temperature */
-    qkv_rng rng;
-    size_t max_tokens;   /* 0: no limit; else the text is cut there */
-} qkv_encode_options;
-
-typedef struct qkv_encoding {
-    int32_t *ids;
-    uint32_t *begin, *end;   /* bytes of the original text; NULL unless asked for */
-    uint8_t *type;           /* segment: 0 or 1; NULL without a pair */
-    size_t n, cap;
-    bool cut;                /* max_tokens applied */
-} qkv_encoding;
-
-void qkv_encoding_free(qkv_encoding *e);
-/* Appends nothing: replaces what is in *out (its memory is reused). pair may be NULL. */
-qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tok, const char *text, size_t len, const char *pair, size_t pair_len,
-                                const qkv_encode_options *options, qkv_encoding *out);
-/* Many texts over all threads; out[i] for texts[i]. */
-typedef struct qkv_text { const char *data; size_t len; } qkv_text;
-qkv_status qkv_tokenizer_encode_batch(const qkv_tokenizer *tok, const qkv_text *texts, size_t n,
-                                      const qkv_encode_options *options, qkv_encoding *out);
 
 /* ---- decoding ---- */
 qkv_status qkv_tokenizer_decode(const qkv_tokenizer *tok, const int32_t *ids, size_t n, bool keep_special, qkv_buf *out);

@@ -1,0 +1,245 @@
+/* qkv tokenizer: text to ids and back, and what a tokenizer file is. Training and explaining:
+ * cmd_tokenizer_train.c. */
+#include "command.h"
+#include "lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- encode ---- */
+
+static const cli_option encode_options[] = {
+    {.name = "no-special",
+     .kind = CLI_FLAG,
+     .help = "without the tokens that the tokenizer adds around a text"},
+    {.name = "offsets", .kind = CLI_FLAG, .help = "print id:begin-end, in bytes of the line"},
+    {.name = "dropout",
+     .kind = CLI_REAL,
+     .value = "P",
+     .initial = "0",
+     .min = 0,
+     .max = 1000,
+     .help = "BPE: skip merges with this probability; Unigram: sample at this inverse temperature"},
+    {.name = "seed", .kind = CLI_INT, .value = "N", .initial = "1", .help = "of the dropout"},
+    {.name = "max-tokens",
+     .kind = CLI_INT,
+     .value = "N",
+     .initial = "0",
+     .min = 0,
+     .max = 1e9,
+     .help = "cut a line after so many tokens (0: no limit)"},
+    CLI_OPTION_THREADS,
+};
+
+static void print_encoding(const qkv_encoding *e) {
+    char text[64];
+    for (size_t i = 0; i < e->n; i++) {
+        const int n = e->begin ? snprintf(text, sizeof text, "%s%d:%u-%u", i ? " " : "", e->ids[i],
+                                          e->begin[i], e->end[i])
+                               : snprintf(text, sizeof text, "%s%d", i ? " " : "", e->ids[i]);
+        fwrite(text, 1, (size_t)n, stdout);
+    }
+    putchar('\n');
+}
+
+static qkv_status encode_block(const qkv_tokenizer *tok, const qkv_encode_options *options,
+                               const cli_lines *l, qkv_encoding **out, size_t *n_out) {
+    if (*n_out < l->n) {
+        qkv_encoding *grown = realloc(*out, l->n * sizeof *grown);
+        if (!grown) return QKV_FAILED;
+        memset(grown + *n_out, 0, (l->n - *n_out) * sizeof *grown);
+        *out = grown;
+        *n_out = l->n;
+    }
+    const qkv_status status = qkv_tokenizer_encode_batch(tok, l->line, l->n, options, *out);
+    for (size_t i = 0; i < l->n && status == QKV_OK; i++) print_encoding(*out + i);
+    fflush(stdout);
+    return status;
+}
+
+static int run_encode(const cli_args *a) {
+    qkv_tokenizer *tok;
+    qkv_status status = qkv_tokenizer_open(a->rest[0], &tok);
+    if (status != QKV_OK) return cli_fail(status);
+    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    qkv_encode_options options = {.no_special = cli_flag(a, "no-special"),
+                                  .offsets = cli_flag(a, "offsets"),
+                                  .dropout = cli_real(a, "dropout"),
+                                  .seed = (uint64_t)cli_int(a, "seed"),
+                                  .max_tokens = (size_t)cli_int(a, "max-tokens")};
+    cli_lines lines = {0};
+    qkv_encoding *out = NULL;
+    size_t n = 0;
+    while (status == QKV_OK && cli_lines_next(&lines, STDIN_FILENO)) {
+        status = encode_block(tok, &options, &lines, &out, &n);
+        options.stream++; /* each block has random numbers of its own */
+    }
+    for (size_t i = 0; i < n; i++) qkv_encoding_free(&out[i]);
+    free(out);
+    cli_lines_free(&lines);
+    qkv_tokenizer_free(tok);
+    return status == QKV_OK ? 0 : cli_fail(status);
+}
+
+static const cli_command command_encode = {
+    .usage = "TOK [options]  (lines on standard input)",
+    .examples = "echo 'Hello world' | qkv tokenizer encode tokenizer.json\n",
+    .about = "Prints the ids of each line, separated by blanks. TOK is a tokenizer.json, a model "
+             "folder, a SentencePiece\n"
+             ".model, a vocab.txt, a tiktoken rank file or a GGUF file.",
+    CLI_OPTIONS(encode_options),
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = run_encode,
+};
+
+/* ---- decode ---- */
+
+static const cli_option decode_options[] = {
+    {.name = "keep-special", .kind = CLI_FLAG, .help = "also print special tokens"},
+};
+
+/* The ids of one line, in *ids; false after a message. */
+static bool parse_ids(const qkv_text *line, size_t number, int32_t **ids, size_t *cap, size_t *n) {
+    const char *at = line->data, *const end = at + line->len;
+    for (*n = 0;;) {
+        while (at < end && (*at == ' ' || *at == '\t' || *at == ',')) at++;
+        if (at == end) return true;
+        int64_t id = 0;
+        const char *const first = at;
+        for (; at < end && *at >= '0' && *at <= '9' && id < INT32_MAX; at++)
+            id = 10 * id + (*at - '0');
+        if (at == first || id > INT32_MAX ||
+            (at < end && *at != ' ' && *at != '\t' && *at != ',')) {
+            cli_usage_error("line %zu, column %zu: ids are whole numbers separated by blanks",
+                            number, (size_t)(first - line->data) + 1);
+            return false;
+        }
+        if (*n == *cap) {
+            const size_t more = *cap ? 2 * *cap : 256;
+            int32_t *grown = realloc(*ids, more * sizeof *grown);
+            if (!grown) return false;
+            *ids = grown;
+            *cap = more;
+        }
+        (*ids)[(*n)++] = (int32_t)id;
+    }
+}
+
+static int run_decode(const cli_args *a) {
+    qkv_tokenizer *tok;
+    qkv_status status = qkv_tokenizer_open(a->rest[0], &tok);
+    if (status != QKV_OK) return cli_fail(status);
+    cli_lines lines = {0};
+    int32_t *ids = NULL;
+    size_t cap = 0, n, number = 0;
+    bool ok = true;
+    while (ok && status == QKV_OK && cli_lines_next(&lines, STDIN_FILENO)) {
+        for (size_t i = 0; i < lines.n && ok && status == QKV_OK; i++) {
+            char *text;
+            size_t len;
+            if (!(ok = parse_ids(&lines.line[i], ++number, &ids, &cap, &n))) break;
+            status = qkv_tokenizer_text(tok, ids, n, cli_flag(a, "keep-special"), &text, &len);
+            if (status != QKV_OK) break;
+            fwrite(text, 1, len, stdout);
+            putchar('\n');
+            qkv_text_free(text);
+        }
+        fflush(stdout);
+    }
+    free(ids);
+    cli_lines_free(&lines);
+    qkv_tokenizer_free(tok);
+    return !ok ? 2 : status == QKV_OK ? 0 : cli_fail(status);
+}
+
+static const cli_command command_decode = {
+    .usage = "TOK [options]  (lines of ids on standard input)",
+    .examples = "echo '15496 995' | qkv tokenizer decode tokenizer.json\n",
+    .about = "Prints the text of each line of ids. Byte-level tokenizers give back exactly the "
+             "bytes that were encoded.",
+    CLI_OPTIONS(decode_options),
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = run_decode,
+};
+
+/* ---- info ---- */
+
+static const cli_option info_options[] = {CLI_OPTION_JSON};
+
+typedef struct files { /* the lines of files, one after another */
+    const char *const *names;
+    FILE *file;
+    char *line;
+    size_t cap;
+    const char *failed; /* could not be opened */
+} files;
+
+static bool next_line(void *user, const char **text, size_t *len) {
+    files *f = user;
+    for (;;) {
+        if (!f->file) {
+            if (!*f->names) return false;
+            if (!(f->file = fopen(*f->names, "rb"))) {
+                f->failed = *f->names;
+                return false;
+            }
+            f->names++;
+        }
+        ssize_t n = getline(&f->line, &f->cap, f->file);
+        if (n < 0) {
+            fclose(f->file);
+            f->file = NULL;
+            continue;
+        }
+        if (n && f->line[n - 1] == '\n') n--;
+        *text = f->line;
+        *len = (size_t)n;
+        return true;
+    }
+}
+
+static int run_info(const cli_args *a) {
+    qkv_tokenizer *tok;
+    qkv_status status = qkv_tokenizer_open(a->rest[0], &tok);
+    if (status != QKV_OK) return cli_fail(status);
+    files f = {.names = a->rest + 1};
+    char *text = NULL;
+    status =
+        qkv_tokenizer_info(tok, a->n_rest > 1 ? next_line : NULL, &f, cli_flag(a, "json"), &text);
+    free(f.line);
+    qkv_tokenizer_free(tok);
+    if (f.failed) {
+        qkv_text_free(text);
+        fprintf(stderr, "qkv: %s: %s\n", f.failed, strerror(errno));
+        return 1;
+    }
+    return cli_print(status, text);
+}
+
+static const cli_command command_info = {
+    .usage = "TOK [FILE…] [options]",
+    .examples = "qkv tokenizer info tokenizer.json reviews.txt\n",
+    .about = "What the tokenizer is made of; with text files, how it does on their lines: tokens a "
+             "word, bytes a token,\n"
+             "unknown tokens.",
+    CLI_OPTIONS(info_options),
+    .min_rest = 1,
+    .max_rest = 1000,
+    .run = run_info,
+};
+
+static const cli_entry subcommands[] = {
+    {"encode", "lines of text to ids", &command_encode},
+    {"decode", "lines of ids to text", &command_decode},
+    {"info", "what a tokenizer is, and how it does on text", &command_info},
+};
+
+const cli_command command_tokenizer = {
+    .usage = "encode|decode|info …",
+    .examples = "echo 'Hello world' | qkv tokenizer encode tokenizer.json\n",
+    CLI_SUBCOMMANDS(subcommands),
+};

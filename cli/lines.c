@@ -1,0 +1,75 @@
+#include "lines.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCK (1u << 20)
+
+void cli_lines_free(cli_lines *l) {
+    free(l->data);
+    free(l->line);
+    *l = (cli_lines){0};
+}
+
+static bool out_of_memory(void) {
+    fputs("qkv: out of memory\n", stderr);
+    return false;
+}
+
+static bool add_line(cli_lines *l, const char *text, size_t len) {
+    if (l->n == l->line_cap) {
+        const size_t cap = l->line_cap ? 2 * l->line_cap : 1024;
+        qkv_text *grown = realloc(l->line, cap * sizeof *grown);
+        if (!grown) return out_of_memory();
+        l->line = grown;
+        l->line_cap = cap;
+    }
+    if (len && text[len - 1] == '\r') len--;
+    l->line[l->n++] = (qkv_text){text, len};
+    return true;
+}
+
+/* Reads what there is, one block at most, behind what is kept. */
+static bool fill(cli_lines *l, int fd) {
+    if (l->cap - l->len < BLOCK) {
+        const size_t cap = l->len + l->len / 2 + BLOCK;
+        char *grown = realloc(l->data, cap);
+        if (!grown) return out_of_memory();
+        l->data = grown;
+        l->cap = cap;
+    }
+    ssize_t got;
+    do got = read(fd, l->data + l->len, BLOCK);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        fprintf(stderr, "qkv: reading lines: %s\n", strerror(errno));
+        return false;
+    }
+    l->end = got == 0;
+    l->len += (size_t)got;
+    return true;
+}
+
+bool cli_lines_next(cli_lines *l, int fd) {
+    l->n = 0;
+    size_t searched = 0;
+    if (l->used) memmove(l->data, l->data + l->used, l->len - l->used);
+    l->len -= l->used;
+    l->used = 0;
+    while (!l->n && !l->end) {
+        if (!fill(l, fd)) return false;
+        for (char *found; (found = memchr(l->data + searched, '\n', l->len - searched));) {
+            if (!add_line(l, l->data + l->used, (size_t)(found - l->data) - l->used)) return false;
+            l->used = searched = (size_t)(found - l->data) + 1;
+        }
+        searched = l->len;
+    }
+    if (l->end && l->used < l->len) { /* a last line without its end */
+        if (!add_line(l, l->data + l->used, l->len - l->used)) return false;
+        l->used = l->len;
+    }
+    return l->n > 0;
+}
