@@ -79,10 +79,10 @@ static int run(const cli_args *a) {
                                     .batch = cli_int(a, "batch"),
                                     .length = cli_int(a, "length")};
     bool json = cli_flag(a, "json") || (path && ends_in(path, ".json"));
-    qkv_form form = path && ends_in(path, ".svg") ? QKV_FORM_SVG
-                    : json                        ? QKV_FORM_JSON
-                                                  : QKV_FORM_TABLE;
-    qkv_status status = qkv_describe(&request, form, &text);
+    qkv_show how = path && ends_in(path, ".svg") ? QKV_SHOW_SVG
+                   : json                        ? QKV_SHOW_JSON
+                                                 : QKV_SHOW_TABLE;
+    qkv_status status = qkv_describe(&request, how, &text);
     free(set);
     return status == QKV_OK && path ? write_to(path, text) : cli_print(status, text);
 }

@@ -165,7 +165,7 @@ QKV_API bool qkv_bench_row(size_t i, const char **name, const char **summary);
 /* ---- models, described ---- */
 
 /* How a result is written. */
-typedef enum qkv_form { QKV_FORM_TABLE, QKV_FORM_JSON, QKV_FORM_SVG } qkv_form;
+typedef enum qkv_show { QKV_SHOW_TABLE, QKV_SHOW_JSON, QKV_SHOW_SVG } qkv_show;
 
 typedef struct qkv_describe_request {
     const char *model;      /* a model folder or a config.json; NULL: none */
@@ -175,7 +175,7 @@ typedef struct qkv_describe_request {
 } qkv_describe_request;
 
 /* Shapes, parameters, work and memory of a configuration, layer by layer; makes no weights. */
-QKV_API qkv_status qkv_describe(const qkv_describe_request *request, qkv_form form, char **text);
+QKV_API qkv_status qkv_describe(const qkv_describe_request *request, qkv_show how, char **text);
 /* Every key of a model's configuration: default, what is allowed, what it means. */
 QKV_API qkv_status qkv_config_keys(bool json, char **text);
 /* Row i of the table of presets; false past its end. */

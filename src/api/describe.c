@@ -30,13 +30,13 @@ static qkv_status configure(const qkv_describe_request *r, qkv_config *config) {
     return QKV_OK;
 }
 
-static qkv_status print(const qkv_model *m, const qkv_describe_request *r, qkv_form form,
+static qkv_status print(const qkv_model *m, const qkv_describe_request *r, qkv_show how,
                         qkv_buf *out) {
     const qkv_config *config = qkv_model_config(m);
     qkv_description d;
     int64_t batch = r->batch ? r->batch : 32, length = r->length ? r->length : config->max_len;
     qkv_status status = qkv_describe_make(m, batch, length, &d);
-    if (status == QKV_OK && form == QKV_FORM_JSON)
+    if (status == QKV_OK && how == QKV_SHOW_JSON)
         qkv_describe_json(&d, config, out);
     else if (status == QKV_OK)
         qkv_describe_text(&d, config, out);
@@ -44,14 +44,14 @@ static qkv_status print(const qkv_model *m, const qkv_describe_request *r, qkv_f
     return status != QKV_OK ? status : out->status;
 }
 
-qkv_status qkv_describe(const qkv_describe_request *request, qkv_form form, char **text) {
+qkv_status qkv_describe(const qkv_describe_request *request, qkv_show how, char **text) {
     qkv_config config;
     qkv_model *m;
     *text = NULL;
     QKV_TRY(configure(request, &config));
     QKV_TRY(qkv_model_build(&config, &m));
     qkv_buf out = {0};
-    qkv_status status = print(m, request, form, &out);
+    qkv_status status = print(m, request, how, &out);
     qkv_model_free(m);
     if (status != QKV_OK)
         qkv_buf_free(&out);

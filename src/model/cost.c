@@ -7,19 +7,19 @@
 
 typedef struct walker {
     const qkv_model *m;
-    const qkv_work *work;
+    const qkv_workload *work;
     qkv_part_fn visit;
     void *user;
 } walker;
 
-qkv_work qkv_work_even(int64_t batch, int64_t length) {
+qkv_workload qkv_workload_even(int64_t batch, int64_t length) {
     double rows = (double)batch * (double)length, squares = rows * (double)length;
-    return (qkv_work){.source_rows = rows,
-                      .target_rows = rows,
-                      .source_squares = squares,
-                      .target_squares = squares,
-                      .batch = batch,
-                      .length = length};
+    return (qkv_workload){.source_rows = rows,
+                          .target_rows = rows,
+                          .source_squares = squares,
+                          .target_squares = squares,
+                          .batch = batch,
+                          .length = length};
 }
 
 static void sum_layout(const qkv_layout *l, double *rows, double *squares) {
@@ -30,8 +30,8 @@ static void sum_layout(const qkv_layout *l, double *rows, double *squares) {
     }
 }
 
-qkv_work qkv_work_of(const qkv_layout *source, const qkv_layout *target) {
-    qkv_work w = {.source = source, .target = target};
+qkv_workload qkv_workload_of(const qkv_layout *source, const qkv_layout *target) {
+    qkv_workload w = {.source = source, .target = target};
     sum_layout(source, &w.source_rows, &w.source_squares);
     sum_layout(target, &w.target_rows, &w.target_squares);
     w.batch = source ? source->n : target ? target->n : 0;
@@ -248,7 +248,7 @@ static void visit_head(const walker *w) {
     }
 }
 
-void qkv_model_walk(const qkv_model *m, const qkv_work *work, qkv_part_fn visit, void *user) {
+void qkv_model_walk(const qkv_model *m, const qkv_workload *work, qkv_part_fn visit, void *user) {
     walker w = {m, work, visit, user};
     if (m->encoder.name) visit_side(&w, &m->encoder);
     if (m->decoder.name) visit_side(&w, &m->decoder);
@@ -260,7 +260,7 @@ static void add_macs(void *user, const qkv_part *part) {
 }
 
 double qkv_model_macs(const qkv_model *m, const qkv_layout *src, const qkv_layout *tgt) {
-    qkv_work work = qkv_work_of(src, tgt);
+    qkv_workload work = qkv_workload_of(src, tgt);
     double macs = 0;
     qkv_model_walk(m, &work, add_macs, &macs);
     return macs;

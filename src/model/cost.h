@@ -6,12 +6,12 @@
 #include "model/parts.h"
 
 /* How much there is to do: totals over the sequences of a batch. */
-typedef struct qkv_work {
+typedef struct qkv_workload {
     double source_rows, target_rows;
     double source_squares, target_squares; /* Σ n²: only for messages about dense layers */
     const qkv_layout *source, *target;     /* or NULL: `batch` sequences of `length` */
     int64_t batch, length;
-} qkv_work;
+} qkv_workload;
 
 #define QKV_PART_PARAMS 8
 typedef struct qkv_part {
@@ -30,9 +30,9 @@ typedef struct qkv_part {
 } qkv_part;
 
 typedef void (*qkv_part_fn)(void *user, const qkv_part *part);
-void qkv_model_walk(const qkv_model *m, const qkv_work *work, qkv_part_fn visit, void *user);
+void qkv_model_walk(const qkv_model *m, const qkv_workload *work, qkv_part_fn visit, void *user);
 
-qkv_work qkv_work_of(const qkv_layout *source, const qkv_layout *target);
-qkv_work qkv_work_even(int64_t batch, int64_t length);
+qkv_workload qkv_workload_of(const qkv_layout *source, const qkv_layout *target);
+qkv_workload qkv_workload_even(int64_t batch, int64_t length);
 
 #endif

@@ -89,7 +89,7 @@ qkv_status qkv_describe_make(const qkv_model *m, int64_t batch, int64_t length,
             "describe: batch (%lld) must be 1 to 1,000,000 and length (%lld) 1 to 100,000,000",
             (long long)batch, (long long)length);
     collector c = {.m = m, .d = out};
-    qkv_work work = qkv_work_even(batch, length);
+    qkv_workload work = qkv_workload_even(batch, length);
     qkv_model_walk(m, &work, collect, &c);
     double flat = (double)length * (double)m->config.d_model;
     const double bytes = 4; /* float, whatever this build's real is */
