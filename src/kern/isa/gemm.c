@@ -37,20 +37,33 @@ size_t KERN_NAME(gemm_pack_size)(const qkv_gemm *g) {
     return (size_t)(round_up(g->n, NR) * gemm_words(g->k, g->precision));
 }
 
-static const real *b_at(const qkv_gemm *g, int64_t k0, int64_t col) {
-    return g->b_trans ? g->b + col * g->ldb + k0 : g->b + k0 * g->ldb + col;
+/* Packs columns [col0, col1) ≤ NC of op(B), k's [k0, k0 + k). */
+static void pack_b(const qkv_gemm *g, int64_t col0, int64_t col1, int64_t k0, int64_t k,
+                   real *out) {
+    int64_t start[NC / NR + 1];
+    const int panels = (int)ceil_div(col1 - col0, NR);
+    for (int i = 0; i <= panels; i++) start[i] = min64(i * NR, col1 - col0);
+    KERN_NAME(gemm_panels)
+    (&(gemm_panels){.x = g->b_trans ? g->b + col0 * g->ldb + k0 : g->b + k0 * g->ldb + col0,
+                    .ld = g->ldb,
+                    .k_contiguous = g->b_trans,
+                    .k = k,
+                    .width = NR,
+                    .panels = panels,
+                    .start = start,
+                    .precision = g->precision},
+     out);
 }
 
 void KERN_NAME(gemm_pack)(const qkv_gemm *g, real *out) {
-    const int64_t step = k_step(g->k), panels = ceil_div(g->n, NR);
+    const int64_t step = k_step(g->k), columns = round_up(g->n, NR);
     QKV_PARALLEL_FOR
-    for (int64_t j = 0; j < panels; j++)
+    for (int64_t col = 0; col < g->n; col += NR)
         for (int64_t k0 = 0; k0 < g->k; k0 += step) {
             const int64_t k = min64(step, g->k - k0);
-            KERN_NAME(gemm_panels)
-            (b_at(g, k0, j * NR), g->ldb, g->b_trans, k, min64(NR, g->n - j * NR), NR, g->precision,
-             out + gemm_words(k0, g->precision) * panels * NR +
-                 j * NR * gemm_words(k, g->precision));
+            pack_b(g, col, min64(col + NR, g->n), k0, k,
+                   out + gemm_words(k0, g->precision) * columns +
+                       col * gemm_words(k, g->precision));
         }
 }
 
@@ -69,7 +82,7 @@ typedef struct block {
     const real *b;    /* panels of col0 … */
 } block;
 
-#define A_BLOCK (MC * KC + VW)
+#define A_BLOCK (MTILES * (MR * KC + VW))
 #define B_BLOCK (KC * NC)
 
 /* The tile's values before the activation are kept, and the activation applied, while they are in
@@ -96,36 +109,50 @@ static void edge_tile(gemm_tile t, gemm_tile_fn run, int rows, int64_t cols) {
             c[i * ldc + j] = add ? c[i * ldc + j] + beside[i * NR + j] : beside[i * NR + j];
 }
 
-/* All panels of one block against up to MTILES tiles of rows. */
-static void rows_block(const qkv_gemm *g, const block *x, real *a_block) {
-    const bool in_place = gemm_in_place(g), pairs = GEMM_PAIRS && g->precision == QKV_BF16;
-    const int64_t words = gemm_words(x->k, g->precision), m = x->row1 - x->row0;
-    const int64_t tiles = ceil_div(m, MR);
-    int height[MTILES];
-    gemm_tile_fn run[MTILES];
+/* Up to MTILES tiles of rows, as equal in height as can be, and where they find A. */
+typedef struct strip {
+    int tiles;
+    int64_t start[MTILES + 1]; /* rows, from the block's first */
     const real *a[MTILES];
-    for (int64_t i = 0, row = x->row0; i < tiles; i++) { /* heights as equal as can be */
-        height[i] = (int)((m + i) / tiles);
-        run[i] = KERN_NAME(gemm_tile_of)(height[i], in_place, pairs);
-        if (in_place) {
-            a[i] = g->a + row * g->lda + x->k0;
-        } else {
-            real *const panel = a_block + i * MR * words;
-            KERN_NAME(gemm_panels)
-            (g->a_trans ? g->a + x->k0 * g->lda + row : g->a + row * g->lda + x->k0, g->lda,
-             !g->a_trans, x->k, height[i], MR, g->precision, panel);
-            a[i] = panel;
-        }
-        row += height[i];
+    gemm_tile_fn run[MTILES];
+} strip;
+
+static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
+    const bool in_place = gemm_in_place(g), pairs = GEMM_PAIRS && g->precision == QKV_BF16;
+    const int64_t m = x->row1 - x->row0, words = gemm_words(x->k, g->precision);
+    strip s = {.tiles = (int)ceil_div(m, MR)};
+    for (int i = 0; i <= s.tiles; i++) s.start[i] = i * m / s.tiles;
+    for (int i = 0; i < s.tiles; i++) {
+        s.run[i] = KERN_NAME(gemm_tile_of)((int)(s.start[i + 1] - s.start[i]), in_place, pairs);
+        s.a[i] = in_place ? g->a + (x->row0 + s.start[i]) * g->lda + x->k0
+                          : a_block + i * gemm_panel_size(words, MR);
     }
+    if (!in_place) KERN_NAME(gemm_panels)
+    (&(gemm_panels){.x = g->a_trans ? g->a + x->k0 * g->lda + x->row0
+                                    : g->a + x->row0 * g->lda + x->k0,
+                    .ld = g->lda,
+                    .k_contiguous = !g->a_trans,
+                    .k = x->k,
+                    .width = MR,
+                    .panels = s.tiles,
+                    .start = s.start,
+                    .precision = g->precision},
+     a_block);
+    return s;
+}
+
+/* All panels of one block of B against a strip of rows. */
+static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
+    const int64_t words = gemm_words(x->k, g->precision);
     for (int64_t col = x->col0; col < x->col1; col += NR) {
         const int64_t cols = min64(NR, x->col1 - col);
         real init[NR] = {0};
         if (x->first && g->bias) memcpy(init, g->bias + col, (size_t)cols * sizeof *init);
-        int64_t row = x->row0;
-        for (int64_t i = 0; i < tiles; row += height[i], i++) {
+        for (int i = 0; i < s->tiles; i++) {
+            const int64_t row = x->row0 + s->start[i];
+            const int rows = (int)(s->start[i + 1] - s->start[i]);
             const gemm_tile t = {.words = words,
-                                 .a = a[i],
+                                 .a = s->a[i],
                                  .lda = g->lda,
                                  .b = x->b + (col - x->col0) * words,
                                  .init = init,
@@ -133,10 +160,10 @@ static void rows_block(const qkv_gemm *g, const block *x, real *a_block) {
                                  .ldc = g->ldc,
                                  .add = !x->first || g->accumulate};
             if (cols == NR)
-                run[i](&t);
+                s->run[i](&t);
             else
-                edge_tile(t, run[i], height[i], cols);
-            if (x->last && (g->act != QKV_ACT_NONE || g->pre)) finish(g, row, col, height[i], cols);
+                edge_tile(t, s->run[i], rows, cols);
+            if (x->last && (g->act != QKV_ACT_NONE || g->pre)) finish(g, row, col, rows, cols);
         }
     }
 }
@@ -159,12 +186,12 @@ static void run_item(const item *w) {
                 x.b = g->b_packed + gemm_words(k0, g->precision) * all_panels +
                       col * gemm_words(x.k, g->precision);
             else
-                KERN_NAME(gemm_panels)
-            (b_at(g, k0, col), g->ldb, g->b_trans, x.k, x.col1 - col, NR, g->precision, w->b_block);
+                pack_b(g, col, x.col1, k0, x.k, w->b_block);
             for (int64_t row = w->row0; row < w->row1; row += MC) {
                 x.row0 = row;
                 x.row1 = min64(row + MC, w->row1);
-                rows_block(g, &x, w->a_block);
+                const strip s = make_strip(g, &x, w->a_block);
+                run_strip(g, &x, &s);
             }
         }
 }

@@ -25,9 +25,10 @@
 #ifndef MTILES
 #define MTILES 12
 #endif
-#define MC (MTILES * MR) /* MC·KC reals of A stay in the L2 cache while the columns of B pass by  \
-                          */
-#define NC 1024          /* KC·NC reals of packed B belong to a thread */
+#define MC                                                                                         \
+    (MTILES * MR) /* MC·KC reals of A stay in the L2 cache while the columns of B pass by         \
+                   */
+#define NC 1024   /* KC·NC reals of packed B belong to a thread */
 
 /* Does this set multiply pairs of bf16? (`wide` emulates it.) The others round to bf16 and multiply
  * in fp32. */
@@ -57,11 +58,26 @@ static inline int64_t gemm_words(int64_t k, qkv_precision precision) {
     return GEMM_PAIRS && precision == QKV_BF16 ? (k + 1) / 2 : k;
 }
 
-/* Packs a k×count matrix into panels of `width` (a multiple of VW, or MR), the last one filled with
- * zeros. Element (p, j) is at x[p·ld + j], or at x[j·ld + p] if k_contiguous. May write up to VW
- * reals past the last panel if width is not a multiple of VW. */
-void KERN_NAME(gemm_panels)(const real *x, int64_t ld, bool k_contiguous, int64_t k, int64_t count,
-                            int width, qkv_precision precision, real *out);
+/* A k×count matrix to be packed. Element (p, j) is at x[p·ld + j], or at x[j·ld + p] if
+ * k_contiguous. Panel i holds the columns start[i] … start[i + 1] − 1, at most `width` (NR, or MR
+ * for rows of A); it is filled with zeros where the matrix ends and holds anything between its
+ * columns and `width` elsewhere. */
+typedef struct gemm_panels {
+    const real *x;
+    int64_t ld;
+    bool k_contiguous;
+    int64_t k;
+    int width;
+    int panels;
+    const int64_t *start; /* panels + 1 */
+    qkv_precision precision;
+} gemm_panels;
+
+/* Reals from one packed panel to the next; whole vectors may be stored where a row is narrower. */
+static inline int64_t gemm_panel_size(int64_t words, int width) {
+    return words * width + (width % VW ? VW : 0);
+}
+void KERN_NAME(gemm_panels)(const gemm_panels *s, real *out);
 
 /* One tile: c[i][j] = [c[i][j] +] (init[j] + Σ_p a(i, p)·b[p][j]) for mr rows and NR columns. */
 typedef struct gemm_tile {

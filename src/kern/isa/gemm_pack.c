@@ -3,29 +3,30 @@
 #include "kern/isa/gemm.h"
 
 #define CHUNK VW /* k's packed at a time: what is converted afterwards is still in the L1 cache */
+#define GROUP 8  /* panels packed side by side: a row of the source is read in long runs */
 
-/* out[p][0 … width) = x[p·ld + 0 … w), p < k */
-static inline void copy_rows(const real *x, int64_t ld, int64_t k, int64_t w, int64_t beyond,
-                             const int width, real *out) {
+/* out[p][0 … width) = x[p·ld + 0 … width), p < k; `valid` columns exist there */
+static inline void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid, const int width,
+                             real *out) {
     for (int64_t p = 0; p < k; p++, x += ld, out += width)
         for (int j = 0; j < width; j += VW) {
-            /* a whole vector may be read if the row goes on; what lies beyond w is overwritten or
-             * never used */
-            const bool whole = j + VW <= w + beyond && (w == width || j + VW <= w);
-            const int64_t n = w - j;
-            v_store(out + j, whole ? v_load(x + j) : v_load_n(x + j, n < 0 ? 0 : n > VW ? VW : n));
+            const int64_t n = valid - j;
+            v_store(out + j, n >= VW ? v_load(x + j) : v_load_n(x + j, n < 0 ? 0 : n));
         }
 }
 
-/* out[p][0 … width) = x[(0 … w)·ld + p], p < k ≤ VW */
+/* out[p][0 … width) = x[(0 … width)·ld + p], p < k ≤ VW; w rows exist */
 static inline void transpose_rows(const real *x, int64_t ld, int64_t k, int64_t w, const int width,
                                   real *out) {
     for (int j = 0; j < width; j += VW) {
         vreal t[VW];
-        for (int q = 0; q < VW; q++)
-            t[q] = j + q >= w ? v_set(0)
-                   : k == VW  ? v_load(x + (j + q) * ld)
-                              : v_load_n(x + (j + q) * ld, k);
+        if (k == VW && j + VW <= w) {
+            V_UNROLL(16)
+            for (int q = 0; q < VW; q++) t[q] = v_load(x + (j + q) * ld);
+        } else {
+            for (int q = 0; q < VW; q++)
+                t[q] = j + q < w ? v_load_n(x + (j + q) * ld, k) : v_set(0);
+        }
         v_transpose(t);
         for (int q = 0; q < k; q++) v_store(out + q * width + j, t[q]);
     }
@@ -57,6 +58,10 @@ static void pair_rows(const real *x, int64_t k, int width, real *out) {
         }
 }
 #else
+static void pair_rows(const real *x, int64_t k, int width, real *out) {
+    (void)x, (void)k, (void)width, (void)out; /* no pairs of doubles */
+}
+
 static void round_run(real *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const float f = (float)x[i];
@@ -71,26 +76,34 @@ static void round_run(real *x, int64_t n) {
 }
 #endif
 
-void KERN_NAME(gemm_panels)(const real *x, int64_t ld, bool k_contiguous, int64_t k, int64_t count,
-                            int width, qkv_precision precision, real *out) {
-    const int64_t words = gemm_words(k, precision);
-    const bool pairs = words != k;
-    for (int64_t j = 0; j < count; j += width, out += words * width) {
-        const int64_t w = count - j < width ? count - j : width;
-        for (int64_t p = 0; p < k; p += CHUNK) {
-            const int64_t n = k - p < CHUNK ? k - p : CHUNK;
-            real chunk[CHUNK * NR + VW];
-            real *const to = pairs ? chunk : out + p * width;
-            if (k_contiguous)
-                width == NR ? transpose_rows(x + j * ld + p, ld, n, w, NR, to)
-                            : transpose_rows(x + j * ld + p, ld, n, w, MR, to);
-            else
-                width == NR ? copy_rows(x + p * ld + j, ld, n, w, count - j - w, NR, to)
-                            : copy_rows(x + p * ld + j, ld, n, w, count - j - w, MR, to);
-#ifndef QKV_DOUBLE
-            if (pairs) pair_rows(chunk, n, width, out + p / 2 * width);
-#endif
-            if (precision == QKV_BF16 && !pairs) round_run(to, n * width);
+/* Packs k's p … p + n − 1 of panel i. */
+static void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, real *out) {
+    const int64_t j = s->start[i], w = s->start[i + 1] - j, valid = s->start[s->panels] - j;
+    const bool pairs = GEMM_PAIRS && s->precision == QKV_BF16;
+    real chunk[CHUNK * NR + VW];
+    real *const to = pairs ? chunk : out + p * s->width;
+    const real *const x = s->x + (s->k_contiguous ? j * s->ld + p : p * s->ld + j);
+    if (s->k_contiguous && s->width == NR)
+        transpose_rows(x, s->ld, n, w, NR, to);
+    else if (s->k_contiguous)
+        transpose_rows(x, s->ld, n, w, MR, to);
+    else if (s->width == NR)
+        copy_rows(x, s->ld, n, valid, NR, to);
+    else
+        copy_rows(x, s->ld, n, valid, MR, to);
+    if (pairs)
+        pair_rows(chunk, n, s->width, out + p / 2 * s->width);
+    else if (s->precision == QKV_BF16)
+        round_run(to, n * s->width);
+}
+
+void KERN_NAME(gemm_panels)(const gemm_panels *s, real *out) {
+    const int64_t size = gemm_panel_size(gemm_words(s->k, s->precision), s->width);
+    const int group = s->k_contiguous ? 1 : s->width == NR ? GROUP : s->panels;
+    for (int i = 0; i < s->panels; i += group)
+        for (int64_t p = 0; p < s->k; p += CHUNK) {
+            const int64_t n = s->k - p < CHUNK ? s->k - p : CHUNK;
+            const int end = i + group < s->panels ? i + group : s->panels;
+            for (int q = i; q < end; q++) pack_chunk(s, q, p, n, out + q * size);
         }
-    }
 }
