@@ -1,8 +1,10 @@
-/* The layer shapes of `qkv bench gemm` with other libraries, in one process and in turn, best of several.
+/* The layer shapes of `qkv bench gemm` with other libraries, in one process and in turn, best of
+ * several.
  *
- * Not part of the product: bench/gemm.sh builds it against oneDNN, OpenBLAS and libqkv.a. Each library computes
- *   forward y (M,out) = x Wᵀ,   dgrad dx (M,in) = dy W,   wgrad dW (out,in) += dyᵀ x
- * on row-major matrices. Prints a line a product: out in what threads, then GFLOP/s of each, then ours ÷ the best other. */
+ * Not part of the product: bench/gemm.sh builds it against oneDNN, OpenBLAS and libqkv.a. Each
+ * library computes forward y (M,out) = x Wᵀ,   dgrad dx (M,in) = dy W,   wgrad dW (out,in) += dyᵀ x
+ * on row-major matrices. Prints a line a product: out in what threads, then GFLOP/s of each, then
+ * ours ÷ the best other. */
 #include <cblas.h>
 #include <dnnl.h>
 #include <math.h>
@@ -30,7 +32,7 @@ static const shape shapes[] = {
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 typedef struct work {
-    int op, m, n, k;             /* of the product */
+    int op, m, n, k; /* of the product */
     bool a_trans, b_trans, add;
     const float *a, *b;
     float *c;
@@ -54,7 +56,8 @@ static int ldb(const work *w) {
     return w->b_trans ? w->k : w->n;
 }
 
-/* ---- oneDNN's matmul primitive, made once for each product (a product that adds has no such form: it writes) ---- */
+/* ---- oneDNN's matmul primitive, made once for each product (a product that adds has no such form:
+ * it writes) ---- */
 
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
@@ -106,25 +109,37 @@ static void run(int lib, const work *w, const matmul *t) {
     const float beta = w->add ? 1 : 0;
     switch (lib) {
     case QKV: {
-        const qkv_gemm g = {.m = w->m, .n = w->n, .k = w->k, .a = w->a, .b = w->b, .c = w->c, .lda = lda(w), .ldb = ldb(w),
-                            .ldc = w->n, .a_trans = w->a_trans, .b_trans = w->b_trans, .accumulate = w->add};
+        const qkv_gemm g = {.m = w->m,
+                            .n = w->n,
+                            .k = w->k,
+                            .a = w->a,
+                            .b = w->b,
+                            .c = w->c,
+                            .lda = lda(w),
+                            .ldb = ldb(w),
+                            .ldc = w->n,
+                            .a_trans = w->a_trans,
+                            .b_trans = w->b_trans,
+                            .accumulate = w->add};
         if (!qkv_kern_get()->gemm(&g)) exit(1);
         break;
     }
     case DNNL_GEMM:
-        dnnl_sgemm(w->a_trans ? 'T' : 'N', w->b_trans ? 'T' : 'N', w->m, w->n, w->k, 1, w->a, lda(w), w->b, ldb(w), beta,
-                   w->c, w->n);
+        dnnl_sgemm(w->a_trans ? 'T' : 'N', w->b_trans ? 'T' : 'N', w->m, w->n, w->k, 1, w->a,
+                   lda(w), w->b, ldb(w), beta, w->c, w->n);
         break;
     case DNNL_MATMUL: {
-        const dnnl_exec_arg_t args[] = {
-            {DNNL_ARG_SRC, t->memory[0]}, {DNNL_ARG_WEIGHTS, t->memory[1]}, {DNNL_ARG_DST, t->memory[2]}};
+        const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, t->memory[0]},
+                                        {DNNL_ARG_WEIGHTS, t->memory[1]},
+                                        {DNNL_ARG_DST, t->memory[2]}};
         dnnl_primitive_execute(t->primitive, stream, 3, args);
         dnnl_stream_wait(stream);
         break;
     }
     default:
-        cblas_sgemm(CblasRowMajor, w->a_trans ? CblasTrans : CblasNoTrans, w->b_trans ? CblasTrans : CblasNoTrans, w->m,
-                    w->n, w->k, 1, w->a, lda(w), w->b, ldb(w), beta, w->c, w->n);
+        cblas_sgemm(CblasRowMajor, w->a_trans ? CblasTrans : CblasNoTrans,
+                    w->b_trans ? CblasTrans : CblasNoTrans, w->m, w->n, w->k, 1, w->a, lda(w), w->b,
+                    ldb(w), beta, w->c, w->n);
     }
 }
 
@@ -169,8 +184,10 @@ int main(int argc, char **argv) {
     double logs = 0, worst = INFINITY, sums[LIBS] = {0};
     for (int i = from; i < to; i++) {
         const shape s = shapes[i];
-        float *const x = numbers((size_t)M * (size_t)s.in), *const y = numbers((size_t)M * (size_t)s.out);
-        float *const w = numbers((size_t)s.out * (size_t)s.in), *const dw = numbers((size_t)s.out * (size_t)s.in);
+        float *const x = numbers((size_t)M * (size_t)s.in), *const y =
+                                                                numbers((size_t)M * (size_t)s.out);
+        float *const w = numbers((size_t)s.out * (size_t)s.in), *const dw = numbers((size_t)s.out *
+                                                                                    (size_t)s.in);
         for (int op = 0; op < OPS; op++) {
             const work job = make_work(op, s, x, y, w, op == FORWARD ? y : op == DGRAD ? x : dw);
             double rates[LIBS], best = 0;

@@ -168,30 +168,50 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
     }
 }
 
-static void run_item(const item *w) {
+/* The block of columns [col0, col1) and of K from k0, B packed. */
+static block make_block(const item *w, int64_t col0, int64_t col1, int64_t k0, int64_t step) {
     const qkv_gemm *const g = w->g;
-    const int64_t step = k_step(g->k), all_panels = round_up(g->n, NR);
-    /* few rows: A stays in cache whole, and B need not */
-    const int64_t nc = w->row1 - w->row0 <= MC ? NR : NC;
-    for (int64_t col = w->col0; col < w->col1; col += nc)
-        for (int64_t k0 = 0; k0 == 0 || k0 < g->k; k0 += step) {
-            block x = {.col0 = col,
-                       .col1 = min64(col + nc, w->col1),
-                       .k0 = k0,
-                       .k = min64(step, g->k - k0),
-                       .first = k0 == 0,
-                       .last = k0 + step >= g->k,
-                       .b = w->b_block};
-            if (g->b_packed)
-                x.b = g->b_packed + gemm_words(k0, g->precision) * all_panels +
-                      col * gemm_words(x.k, g->precision);
-            else
-                pack_b(g, col, x.col1, k0, x.k, w->b_block);
-            for (int64_t row = w->row0; row < w->row1; row += MC) {
-                x.row0 = row;
-                x.row1 = min64(row + MC, w->row1);
-                const strip s = make_strip(g, &x, w->a_block);
-                run_strip(g, &x, &s);
+    const int64_t k = min64(step, g->k - k0);
+    const real *b = w->b_block;
+    if (g->b_packed)
+        b = g->b_packed + gemm_words(k0, g->precision) * round_up(g->n, NR) +
+            col0 * gemm_words(k, g->precision);
+    else
+        pack_b(g, col0, col1, k0, k, w->b_block);
+    return (block){.row0 = w->row0,
+                   .row1 = w->row1,
+                   .col0 = col0,
+                   .col1 = col1,
+                   .k0 = k0,
+                   .k = k,
+                   .first = k0 == 0,
+                   .last = k0 + step >= g->k,
+                   .b = b};
+}
+
+/* Few rows: one strip, whose A stays in cache while B streams through, a panel at a time. */
+static void run_few(const item *w) {
+    const int64_t step = k_step(w->g->k);
+    for (int64_t k0 = 0; k0 == 0 || k0 < w->g->k; k0 += step) {
+        strip s = {0};
+        for (int64_t col = w->col0; col < w->col1; col += NR) {
+            const block x = make_block(w, col, min64(col + NR, w->col1), k0, step);
+            if (col == w->col0) s = make_strip(w->g, &x, w->a_block);
+            run_strip(w->g, &x, &s);
+        }
+    }
+}
+
+/* Many rows: B is packed NC columns at a time, and the strips of A pass by. */
+static void run_many(const item *w) {
+    const int64_t step = k_step(w->g->k);
+    for (int64_t col = w->col0; col < w->col1; col += NC)
+        for (int64_t k0 = 0; k0 == 0 || k0 < w->g->k; k0 += step) {
+            block x = make_block(w, col, min64(col + NC, w->col1), k0, step);
+            for (x.row0 = w->row0; x.row0 < w->row1; x.row0 = x.row1) {
+                x.row1 = min64(x.row0 + MC, w->row1);
+                const strip s = make_strip(w->g, &x, w->a_block);
+                run_strip(w->g, &x, &s);
             }
         }
 }
@@ -240,13 +260,14 @@ bool KERN_NAME(gemm)(const qkv_gemm *g) {
     for (int64_t i = 0; i < items; i++) {
         real *const mine = scratch + (int64_t)omp_get_thread_num() * (A_BLOCK + B_BLOCK);
         const int64_t row0 = i % p.down * p.rows, col0 = i / p.down * p.cols;
-        run_item(&(item){.g = g,
-                         .row0 = row0,
-                         .row1 = min64(row0 + p.rows, g->m),
-                         .col0 = col0,
-                         .col1 = min64(col0 + p.cols, g->n),
-                         .b_block = mine,
-                         .a_block = mine + B_BLOCK});
+        const item w = {.g = g,
+                        .row0 = row0,
+                        .row1 = min64(row0 + p.rows, g->m),
+                        .col0 = col0,
+                        .col1 = min64(col0 + p.cols, g->n),
+                        .b_block = mine,
+                        .a_block = mine + B_BLOCK};
+        w.row1 - w.row0 <= MC ? run_few(&w) : run_many(&w);
     }
     return true;
 }
