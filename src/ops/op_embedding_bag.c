@@ -57,7 +57,7 @@ qkv_tensor *qkv_embedding_bag(qkv_tape *t, qkv_tensor *table, const qkv_bag_spec
     qkv_bag_spec *s = qkv_tape_alloc(t, &qkv_op_embedding_bag, sizeof *s);
     if (!s) return &t->nothing;
     *s = *spec;
-    if (s->bags > 0) qkv_rows_read(table, s->ids, s->start[s->bags]);
+    qkv_rows_read(table, s->ids, s->start[s->bags]);
     QKV_PARALLEL_FOR_UNEVEN
     for (int32_t bag = 0; bag < s->bags; bag++) {
         real *restrict out = y->data + bag * y->ld;

@@ -46,6 +46,7 @@ qkv_tensor *qkv_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b,
     *s = (saved){.act = act};
     if (needs_z(act) && qkv_tape_records(t, QKV_TENSORS(x, w, b)))
         s->z = qkv_tape_alloc(t, &qkv_op_linear, (size_t)(y->rows * y->cols) * sizeof(real));
+    qkv_rows_read(w, NULL, 0);
     qkv_gemm g = {.m = x->rows,
                   .n = w->rows,
                   .k = x->cols,

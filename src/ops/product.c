@@ -10,6 +10,7 @@ bool qkv_product(qkv_tape *t, const qkv_op *op, qkv_gemm g) {
 
 bool qkv_product_forward(qkv_tape *t, const qkv_op *op, const real *x, int64_t ldx, int64_t rows,
                          const qkv_tensor *w, const qkv_tensor *b, real *z) {
+    qkv_rows_read(w, NULL, 0);
     qkv_gemm g = {
         .m = rows, .n = w->rows, .k = w->cols, .a = x, .lda = ldx, .c = z, .ldc = w->rows};
     g.b = w->data, g.ldb = w->ld, g.b_trans = true;

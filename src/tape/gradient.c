@@ -168,6 +168,22 @@ void qkv_rows_touch(qkv_rows *rows, const int32_t *ids, int64_t n) {
         }
 }
 
+void qkv_rows_read(const qkv_tensor *x, const int32_t *ids, int64_t n) {
+    const qkv_tensor *table = x->base ? x->base : x;
+    if (!table->touched || !table->touched->before_read) return;
+    if (ids) {
+        table->touched->before_read(table->touched->keeper, ids, n);
+        return;
+    }
+    int32_t run[256], filled = 0;
+    for (int32_t i = 0; i < table->rows; i++) {
+        run[filled++] = i;
+        if (filled < 256 && i + 1 < table->rows) continue;
+        table->touched->before_read(table->touched->keeper, run, filled);
+        filled = 0;
+    }
+}
+
 /* ---- the walk ---- */
 
 static void check_gradients(qkv_tape *t, const qkv_node *node) {

@@ -27,8 +27,8 @@ typedef struct qkv_rows {
     int32_t *list; /* distinct rows, in order of first touch */
     int64_t n;
     uint8_t *seen; /* one flag per row of the table */
-    /* When not NULL: called by an op before it reads rows `ids` (checked to be in range). An optimiser
-     * that updates rows only when they are needed hangs itself in here. */
+    /* When not NULL: called by an op before it reads rows `ids` (checked to be in range). An
+     * optimiser that updates rows only when they are needed hangs itself in here. */
     void (*before_read)(void *keeper, const int32_t *ids, int64_t n);
     void *keeper;
 } qkv_rows;
@@ -194,12 +194,11 @@ void qkv_grad_copy(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
  * that was computed in place costs no copy. The last use of out's gradient. */
 void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
 
+/* Tells the keeper of a sparse parameter that rows `ids` (within range; NULL: all rows) are about
+ * to be read. Of other tensors: nothing. Every op that reads a parameter that may be a lookup table
+ * calls it first. */
+void qkv_rows_read(const qkv_tensor *x, const int32_t *ids, int64_t n);
 /* Marks rows of a sparse parameter as touched (ids within range). */
 void qkv_rows_touch(qkv_rows *rows, const int32_t *ids, int64_t n);
-/* To be called before rows `ids` (within range) of x are read; see before_read. */
-static inline void qkv_rows_read(const qkv_tensor *x, const int32_t *ids, int64_t n) {
-    if (x->touched && x->touched->before_read)
-        x->touched->before_read(x->touched->keeper, ids, n);
-}
 
 #endif
