@@ -36,7 +36,9 @@ static qkv_status life(void) {
     return status;
 }
 
-static void sweep(bool forever) {
+/* With one thread the number of allocations is always the same; with several it depends on which of them takes what. */
+static void sweep(int threads, bool forever) {
+    qkv_threads_set(threads);
     qkv_kern_release();
     assert_ok(life()); /* threads, and what they keep for ever, exist from here on */
     const uint64_t live = qkv_mem_count().live, before = qkv_mem_count().allocations;
@@ -57,23 +59,25 @@ static void sweep(bool forever) {
         assert_int_equal(qkv_mem_count().live, live);
     }
     /* joining blocks into one is the only thing that may be refused without harm, and only once */
-    assert_true(failed >= (int)needed - 3);
-    assert_true(!forever || failed == (int)needed);
+    if (threads == 1) assert_true(failed >= (forever ? (int)needed : (int)needed - 3));
     assert_ok(life());
+    qkv_threads_set(0);
 }
 
 static void one_refusal_fails_cleanly(void **state) {
     (void)state;
     small_init(&model);
     small_batch_make(&batch, 5, 9, 4);
-    sweep(false);
+    sweep(1, false);
+    sweep(2, false);
 }
 
 static void refusals_for_ever_fail_cleanly(void **state) {
     (void)state;
     small_init(&model);
     small_batch_make(&batch, 5, 9, 4);
-    sweep(true);
+    sweep(1, true);
+    sweep(2, true);
 }
 
 int main(void) {
