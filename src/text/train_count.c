@@ -38,6 +38,7 @@ typedef struct counter {
     int n_tallies;
     qkv_words shards[N_SHARDS];
     qkv_words_limit limit;
+    uint32_t halvings; /* so far: each draws its own sample */
 } counter;
 
 /* Adds one word to a thread's tally, in parts if it is long. */
@@ -95,12 +96,17 @@ static double fullness(const counter *c) {
 }
 
 /* What stays when half of the words must go: counts above `count`, and of those with just this
- * count the words whose hash is below `hash`: a fair sample, where all words (long ones, say) were
+ * count the words whose sample() is below `hash`: a fair sample, where all words (long ones, say) were
  * seen once. */
 typedef struct floor_rule {
     uint64_t count;
     uint32_t hash; /* of 256 */
 } floor_rule;
+
+/* A number under 256 that the word and the halving decide. */
+static uint32_t sample(const qkv_word *w, uint32_t halving) {
+    return (w->hash ^ w->hash >> 15) * (2 * halving + 0x9e3779b1u) >> 24;
+}
 
 static floor_rule half_of(const counter *c) {
     size_t n = 0, with_count[256] = {0}; /* the last: all higher counts, never dropped */
@@ -122,6 +128,7 @@ static floor_rule half_of(const counter *c) {
 static qkv_status drop_rare(counter *c) {
     while (fullness(c) > 1) {
         const floor_rule rule = half_of(c);
+        c->halvings++;
         size_t dropped = 0;
         for (int s = 0; s < N_SHARDS; s++) {
             qkv_words kept;
@@ -130,7 +137,7 @@ static qkv_status drop_rare(counter *c) {
             for (size_t i = 0; i < c->shards[s].n && status == QKV_OK; i++) {
                 const qkv_word *w = &c->shards[s].at[i];
                 if (w->count > rule.count ||
-                    (w->count == rule.count && (w->hash & 255) < rule.hash))
+                    (w->count == rule.count && sample(w, c->halvings) < rule.hash))
                     status = qkv_words_add(&kept, w->text, w->len, w->count, true, NULL);
                 else
                     dropped++;

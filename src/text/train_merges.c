@@ -282,7 +282,8 @@ static qkv_status join(merger *m, uint32_t index, qkv_buf *text) {
     pair p = m->pairs.at[index];
     const qkv_word *left = &m->out->tokens.at[p.left], *right = &m->out->tokens.at[p.right];
     size_t skip = m->rule->continuing ? strlen(m->rule->continuing) : 0;
-    if (skip > right->len || memcmp(right->text, m->rule->continuing, skip) != 0) skip = 0;
+    if (skip > right->len || (skip && memcmp(right->text, m->rule->continuing, skip) != 0))
+        skip = 0;
     m->pairs.at[index].count = 0;
     m->pairs.at[index].words = (index_list){0}; /* ours now */
     qkv_buf_clear(text);

@@ -180,33 +180,37 @@ static void maximise(unigram *u) {
 typedef struct ranked {
     double value;
     uint32_t piece;
+    bool last; /* after all those that are not */
 } ranked;
 
 /* Largest value first, then smallest piece. */
 static int by_value(const void *a, const void *b) {
     const ranked *x = a, *y = b;
+    if (x->last != y->last) return x->last ? 1 : -1;
     if (x->value != y->value) return x->value > y->value ? -1 : 1;
     return (x->piece > y->piece) - (x->piece < y->piece);
 }
 
-/* How much likelihood goes with a piece: its places in the best paths (u->total) would take its
- * best segmentation in other pieces, whose counts rise by that much. −∞: no best path uses it. */
-static double loss_of(const unigram *u, block *b, uint32_t piece, double sum) {
+/* How much likelihood goes with a piece: its places in the best paths (u->total) would take its best
+ * segmentation in other pieces, whose counts rise by that much. Pieces that no best path uses, or that
+ * are worse than their parts, come last, by probability. */
+static ranked loss_of(const unigram *u, block *b, uint32_t piece, double sum) {
     const qkv_lattice_piece *x = &u->l->piece[piece];
     const double count = u->total[piece];
-    if (count == 0 || best_path(u, b, x->at, x->len, piece) > u->log_p[piece]) return -INFINITY;
+    if (count == 0 || best_path(u, b, x->at, x->len, piece) > u->log_p[piece])
+        return (ranked){u->log_p[piece], piece, true};
     double instead = 0;
     int parts = 0;
     for (uint32_t j = x->len; j > 0; j -= b->from[j] & QKV_PIECE_CHARS, parts++)
         instead += log(u->total[b->from[j] >> QKV_EDGE_BITS] + count);
     const double with = log(count) - log(sum),
                  without = instead - parts * log(sum + (parts - 1) * count);
-    return count * (with - without);
+    return (ranked){count * (with - without), piece, false};
 }
 
-/* Leaves the `size` pieces of the largest loss (characters and unknown apart from the order: they
- * stay). */
-static qkv_status prune(unigram *u, size_t size) {
+/* Leaves at most `size` pieces, those of the largest loss (and unknown and the characters, which always
+ * stay); useless ones only to make up `least`. */
+static qkv_status prune(unigram *u, size_t size, size_t least) {
     qkv_lattice *l = u->l;
     const size_t first = 1 + l->n_chars, n = l->n_pieces - first;
     ranked *candidates = qkv_zalloc(n, sizeof *candidates);
@@ -223,13 +227,15 @@ static qkv_status prune(unigram *u, size_t size) {
     for (size_t k = 0; k < N_BLOCKS; k++) {
         for (size_t i = n * k / N_BLOCKS; i < n * (k + 1) / N_BLOCKS; i++) {
             uint32_t piece = (uint32_t)(first + i);
-            candidates[i] = (ranked){loss_of(u, &u->blocks[k], piece, sum), piece};
+            candidates[i] = loss_of(u, &u->blocks[k], piece, sum);
         }
     }
     qsort(candidates, n, sizeof *candidates, by_value);
     for (size_t i = 0; i < first; i++) keep[i] = true;
-    for (size_t i = 0; i < n && first + i < size && candidates[i].value > -INFINITY; i++)
+    for (size_t i = 0; i < n && first + i < size; i++) {
+        if (candidates[i].value == -INFINITY || (candidates[i].last && first + i >= least)) break;
         keep[candidates[i].piece] = true;
+    }
     size_t to = 0;
     for (size_t i = 0; i < l->n_pieces; i++) {
         if (!keep[i]) continue;
@@ -314,7 +320,7 @@ static qkv_status train(unigram *u, size_t size, const qkv_unigram_rule *rule) {
             target = (double)size;
         else if (target < near)
             target = near;
-        QKV_TRY(prune(u, 1 + (size_t)target));
+        QKV_TRY(prune(u, 1 + (size_t)target, 1 + (size_t)(target < near ? target : near)));
     }
 }
 
@@ -325,12 +331,13 @@ static qkv_status write_out(const unigram *u, const qkv_words *alphabet, qkv_tra
     qkv_buf text = {0};
     ranked *order;
     QKV_TRY_ALLOC(order = qkv_zalloc(n, sizeof *order));
-    for (size_t i = 0; i < n; i++) order[i] = (ranked){u->log_p[i + 1], (uint32_t)i + 1};
+    for (size_t i = 0; i < n; i++) order[i] = (ranked){u->log_p[i + 1], (uint32_t)i + 1, false};
     qsort(order, n, sizeof *order, by_value);
     qkv_status status = QKV_OK;
     while (out->scores.n < out->tokens.n && status == QKV_OK) /* special tokens */
         if (!QKV_PUSH(out->scores, 0)) status = QKV_FAILED;
-    for (size_t k = 0; k < n && status == QKV_OK; k++) {
+    /* the last rounds may have found a piece to be worth nothing */
+    for (size_t k = 0; k < n && order[k].value > -INFINITY && status == QKV_OK; k++) {
         const uint32_t piece = order[k].piece;
         const qkv_lattice_piece *x = &l->piece[piece];
         qkv_buf_clear(&text);
