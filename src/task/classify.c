@@ -1,0 +1,40 @@
+/* classify: one text, one of a set of labels. Targets are per sequence. */
+#include "task/task.h"
+
+#include <string.h>
+
+static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
+                     const int64_t *examples, int64_t n, qkv_batch *out) {
+    (void)spec;
+    int32_t *ids = qkv_task_layout(t, b, examples, n, 0, 0, &out->src);
+    int32_t *targets = qkv_tape_alloc(t, NULL, (size_t)n * sizeof *targets);
+    if (!ids || !targets) return;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t len;
+        const int32_t *from = qkv_batcher_ids(b, examples[i], 0, &len);
+        memcpy(ids + out->src.layout.start[i], from, (size_t)len * sizeof *ids);
+        targets[i] = b->data->label[examples[i]];
+    }
+    out->targets = targets;
+    out->n_targets = n;
+    out->tokens = out->src.rows;
+}
+
+static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
+                        int64_t *n_right) {
+    real *weights = NULL;
+    if (spec->class_weights) {
+        weights = qkv_tape_alloc(t, NULL, (size_t)b->n_targets * sizeof *weights);
+        for (int64_t i = 0; weights && i < b->n_targets; i++)
+            weights[i] = spec->class_weights[b->targets[i]];
+    }
+    return qkv_xent(t, qkv_model_classify(t, m, &b->src), NULL, NULL,
+                    &(qkv_xent_spec){.targets = b->targets,
+                                     .weights = weights,
+                                     .smoothing = t->mode == QKV_TRAIN ? (real)spec->smoothing : 0,
+                                     .scale = 1,
+                                     .n_right = n_right});
+}
+
+const qkv_task qkv_task_classify = {
+    .name = "classify", .sides = 1, .unit = "examples", .assemble = assemble, .loss = loss};

@@ -1,0 +1,55 @@
+/* mlm: 15 % of the tokens are to be guessed; of these 80 % are shown as the mask, 10 % as some
+ * other token, 10 % as they are. Drawn anew for every step, keyed by the step and the row (never
+ * stored). Every batch has at least one target, so that a loss always exists. */
+#include "task/task.h"
+
+#include <string.h>
+
+static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
+                     const int64_t *examples, int64_t n, qkv_batch *out) {
+    const int64_t extra = b->window ? -1 : 0; /* a window's further token is no row here */
+    int32_t *ids = qkv_task_layout(t, b, examples, n, 0, extra, &out->src);
+    int32_t *targets = qkv_tape_alloc(t, NULL, (size_t)out->src.rows * sizeof *targets);
+    if (!ids || !targets) return;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t len;
+        const int32_t *from = qkv_batcher_ids(b, examples[i], 0, &len);
+        memcpy(ids + out->src.layout.start[i], from, (size_t)(len + extra) * sizeof *ids);
+    }
+    const qkv_rng rng = qkv_rng_derive(t->rng, 0x6d6c6d, 0);
+    const double rate = spec->mask_rate > 0 ? spec->mask_rate : 0.15;
+    const uint64_t others = (uint64_t)(spec->vocab_size - spec->n_special);
+    for (int64_t r = 0; r < out->src.rows; r++) {
+        const uint64_t k = 3 * (uint64_t)r;
+        targets[r] = -1;
+        if (ids[r] < spec->n_special || qkv_rng_uniform(rng, k) >= rate) continue;
+        targets[r] = ids[r];
+        out->n_targets++;
+        const double how = qkv_rng_uniform(rng, k + 1);
+        if (how < 0.8)
+            ids[r] = spec->mask;
+        else if (how < 0.9)
+            ids[r] = spec->n_special + (int32_t)qkv_rng_below(rng, k + 2, others);
+    }
+    if (out->n_targets == 0) {
+        targets[0] = ids[0];
+        ids[0] = spec->mask;
+        out->n_targets = 1;
+    }
+    out->targets = targets;
+    out->tokens = out->src.rows;
+}
+
+static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
+                        int64_t *n_right) {
+    qkv_tensor *x = qkv_model_encode(t, m, &b->src);
+    return qkv_model_vocab_loss(
+        t, m, x,
+        &(qkv_xent_spec){.targets = b->targets,
+                         .smoothing = t->mode == QKV_TRAIN ? (real)spec->smoothing : 0,
+                         .scale = 1,
+                         .n_right = n_right});
+}
+
+const qkv_task qkv_task_mlm = {
+    .name = "mlm", .sides = 1, .unit = "tokens", .assemble = assemble, .loss = loss};

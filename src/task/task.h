@@ -1,0 +1,66 @@
+/* Tasks: examples → batch → loss. The first place where text and tensors meet; one file and one row
+ * each.
+ *
+ * Losses are sums over targets, never means: the optimiser divides by the number of targets of the
+ * whole step, so that gradient accumulation gives what one large batch would give. */
+#ifndef QKV_TASK_TASK_H
+#define QKV_TASK_TASK_H
+
+#include "data/batcher.h"
+#include "model/model.h"
+
+/* A batch as the model sees it. Lives in the tape's arena: until the next step begins. */
+typedef struct qkv_batch {
+    qkv_tokens src, tgt; /* rows 0 where the task has no such side */
+    const int32_t
+        *targets; /* classify: per sequence; mlm: per row of src; translate, lm: per row of tgt */
+    int64_t n_targets; /* those that are not −1 */
+    int64_t n_sequences;
+    int64_t tokens; /* real tokens, source and target counted both */
+} qkv_batch;
+
+/* What a task needs to know beside the data. */
+typedef struct qkv_task_spec {
+    int32_t bos, eos, mask; /* ids; −1: the tokenizer has none */
+    int32_t vocab_size;
+    int32_t n_special;         /* ids below this are never masked nor drawn */
+    double mask_rate;          /* mlm: share of tokens to predict; 0 means 0.15 */
+    double smoothing;          /* label smoothing while training */
+    const real *class_weights; /* classify: per class, or NULL */
+} qkv_task_spec;
+
+/* What a loss reports beside its value. */
+typedef struct qkv_loss_out {
+    double loss;     /* Σ over targets, smoothing included */
+    int64_t n_right; /* targets that had the largest logit */
+} qkv_loss_out;
+
+typedef struct qkv_task {
+    const char *name;
+    int sides;        /* of an example */
+    bool stream;      /* trains on windows of joined text */
+    const char *unit; /* what is counted as right: "examples", "tokens" */
+    /* Puts the examples into a batch in t's arena. Errors go to the tape. */
+    void (*assemble)(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
+                     const int64_t *examples, int64_t n, qkv_batch *out);
+    /* The loss of a batch (1×1, a root of backward): the sum over its targets. */
+    qkv_tensor *(*loss)(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
+                        int64_t *n_right);
+} qkv_task;
+
+/* The row of a task that can be trained; NULL for others (embed). */
+const qkv_task *qkv_task_get(qkv_task_kind kind);
+
+/* Assembles and runs one batch forward; *loss (may be NULL) gets the root for backward. */
+qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
+                            const qkv_batcher *b, const int64_t *examples, int64_t n,
+                            qkv_batch *batch, qkv_tensor **loss, qkv_loss_out *out);
+
+/* ---- for the tasks ---- */
+
+/* Lays sequences out one after another: `extra` rows more for each than side `side` has. Returns
+ * the ids to be filled (out->ids) and sets layout and rows; NULL after an error on the tape. */
+int32_t *qkv_task_layout(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
+                         int side, int64_t extra, qkv_tokens *out);
+
+#endif

@@ -1,0 +1,44 @@
+/* translate: a source, a target. The decoder reads "bos y₁ … yₙ" and predicts "y₁ … yₙ eos". */
+#include "task/task.h"
+
+#include <string.h>
+
+static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
+                     const int64_t *examples, int64_t n, qkv_batch *out) {
+    int32_t *src = qkv_task_layout(t, b, examples, n, 0, 1, &out->src);
+    int32_t *tgt = qkv_task_layout(t, b, examples, n, 1, 1, &out->tgt);
+    int32_t *targets = qkv_tape_alloc(t, NULL, (size_t)out->tgt.rows * sizeof *targets);
+    if (!src || !tgt || !targets) return;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t len;
+        const int32_t *from = qkv_batcher_ids(b, examples[i], 0, &len);
+        int32_t *to = src + out->src.layout.start[i];
+        memcpy(to, from, (size_t)len * sizeof *to);
+        to[len] = spec->eos; /* marks the end, and leaves no source empty */
+        from = qkv_batcher_ids(b, examples[i], 1, &len);
+        to = tgt + out->tgt.layout.start[i];
+        to[0] = spec->bos;
+        memcpy(to + 1, from, (size_t)len * sizeof *to);
+        to = targets + out->tgt.layout.start[i];
+        memcpy(to, from, (size_t)len * sizeof *to);
+        to[len] = spec->eos;
+    }
+    out->targets = targets;
+    out->n_targets = out->tgt.rows;
+    out->tokens = out->src.rows + out->tgt.rows;
+}
+
+static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
+                        int64_t *n_right) {
+    qkv_tensor *memory = qkv_model_encode(t, m, &b->src);
+    qkv_tensor *x = qkv_model_decode(t, m, &b->tgt, memory, &b->src, NULL);
+    return qkv_model_vocab_loss(
+        t, m, x,
+        &(qkv_xent_spec){.targets = b->targets,
+                         .smoothing = t->mode == QKV_TRAIN ? (real)spec->smoothing : 0,
+                         .scale = 1,
+                         .n_right = n_right});
+}
+
+const qkv_task qkv_task_translate = {
+    .name = "translate", .sides = 2, .unit = "tokens", .assemble = assemble, .loss = loss};

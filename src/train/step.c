@@ -1,0 +1,64 @@
+/* The step. Losses and gradients are sums over targets until the update divides by their number, so
+ * that k small batches and one large batch are the same step. */
+#include "train/step.h"
+
+#include <math.h>
+
+qkv_status qkv_stepper_init(qkv_stepper *s, qkv_model *model, const qkv_optim_spec *optim,
+                            const qkv_task_spec *task, int precision, uint64_t seed) {
+    *s = (qkv_stepper){.model = model, .task = *task, .seed = seed};
+    QKV_TRY(qkv_tape_init(&s->tape));
+    s->tape.precision = precision;
+    qkv_status status = qkv_optim_init(&s->optim, qkv_model_params(model), optim);
+    if (status != QKV_OK) qkv_tape_free(&s->tape);
+    return status;
+}
+
+void qkv_stepper_free(qkv_stepper *s) {
+    if (s->optim.params) qkv_optim_free(&s->optim);
+    qkv_tape_free(&s->tape);
+    *s = (qkv_stepper){0};
+}
+
+/* Forward over one batch; counts go to *sum. */
+static qkv_status forward(qkv_stepper *s, const qkv_batcher *b, int64_t i, qkv_tensor **root,
+                          qkv_step_result *sum) {
+    int64_t n;
+    const int64_t *examples = qkv_batcher_get(b, i, &n);
+    qkv_batch batch;
+    qkv_loss_out out;
+    QKV_TRY(qkv_task_forward(&s->tape, s->model, &s->task, b, examples, n, &batch, root, &out));
+    if (!isfinite(out.loss))
+        return qkv_fail(QKV_NUMERIC,
+                        "the loss of a batch is %g; a lower learning rate or a longer "
+                        "warm-up may help",
+                        out.loss);
+    sum->loss += out.loss;
+    sum->n_right += out.n_right;
+    sum->n_targets += batch.n_targets;
+    sum->tokens += batch.tokens;
+    sum->sequences += batch.n_sequences;
+    sum->macs += qkv_model_macs(s->model, batch.src.rows ? &batch.src.layout : NULL,
+                                batch.tgt.rows ? &batch.tgt.layout : NULL);
+    return QKV_OK;
+}
+
+qkv_status qkv_stepper_accumulate(qkv_stepper *s, const qkv_batcher *b, int64_t i, uint64_t key,
+                                  qkv_step_result *sum) {
+    qkv_tensor *root;
+    qkv_tape_begin(&s->tape, QKV_TRAIN, s->seed, key);
+    QKV_TRY(forward(s, b, i, &root, sum));
+    return qkv_tape_backward(&s->tape, &root, 1);
+}
+
+qkv_status qkv_stepper_update(qkv_stepper *s, qkv_update *u, const qkv_step_result *sum) {
+    u->grad_scale = 1 / (double)(sum->n_targets > 0 ? sum->n_targets : 1);
+    return qkv_optim_step(&s->optim, u);
+}
+
+qkv_status qkv_stepper_evaluate(qkv_stepper *s, const qkv_batcher *b, int64_t i,
+                                qkv_step_result *sum) {
+    qkv_tensor *root;
+    qkv_tape_begin(&s->tape, QKV_EVAL, s->seed, (uint64_t)i);
+    return forward(s, b, i, &root, sum);
+}
