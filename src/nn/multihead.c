@@ -95,24 +95,12 @@ static qkv_tensor *rotate(qkv_tape *t, const qkv_multihead *m, qkv_tensor *qk,
                                      .half_split = at->half_split});
 }
 
-/* Linformer: each sequence's keys and values become `rank` rows, of which one shorter than that
- * keeps its own number. */
+/* Linformer: each sequence's keys and values become at most `rank` rows. */
 static void project_along(qkv_tape *t, const qkv_multihead *m, qkv_tensor **k, qkv_tensor **v,
                           qkv_attention_spec *spec) {
-    const qkv_layout *rows = &spec->q_layout;
-    int32_t rank = (int32_t)m->spec.linformer_rank;
     int32_t groups = m->spec.linformer_per_head ? m->spec.kv_heads : 1;
-    int32_t *start = qkv_tape_alloc(t, &multihead_op, 2 * (size_t)rows->n * sizeof *start);
-    if (!start) return;
-    int32_t *len = start + rows->n;
-    for (int32_t s = 0; s < rows->n; s++) {
-        int32_t own = qkv_layout_len(rows, s);
-        start[s] = s * rank;
-        len[s] = own < rank ? own : rank;
-    }
-    *k = qkv_sequence_linear(t, *k, qkv_of(m->along_k), *rows, groups);
-    *v = qkv_sequence_linear(t, *v, qkv_of(m->along_v), *rows, groups);
-    spec->k_layout = (qkv_layout){.n = rows->n, .start = start, .len = len};
+    *k = qkv_sequence_linear(t, *k, qkv_of(m->along_k), spec->q_layout, groups, &spec->k_layout);
+    *v = qkv_sequence_linear(t, *v, qkv_of(m->along_v), spec->q_layout, groups, &spec->k_layout);
 }
 
 qkv_tensor *qkv_multihead_self(qkv_tape *t, const qkv_multihead *m, qkv_tensor *x,

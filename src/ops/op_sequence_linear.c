@@ -1,31 +1,31 @@
-/* Linformer's projection along the sequence: y_s = E[:, :n_s] x_s, so that n_s rows become r,
- * whatever n_s is. Columns may be in groups (heads) with a block of E each:  E (groups·r, N), x (R,
- * D), y (n·r, D).
+/* Linformer's projection along the sequence: y_s = E[:r_s, :n_s] x_s, r_s = min(r, n_s), so that a
+ * sequence of n_s rows becomes one of at most r; a shorter one is not lengthened. Columns may be in
+ * groups (heads) with a block of E each: E (groups·r, N), x (R, D), y (Σ r_s, D).
  *
- *   dE[:, :n_s] += dy_s x_sᵀ,   dx_s = E[:, :n_s]ᵀ dy_s        by group */
+ *   dE[:r_s, :n_s] += dy_s x_sᵀ,   dx_s = E[:r_s, :n_s]ᵀ dy_s        by group */
 #include "ops/ops.h"
 #include "ops/expect.h"
 #include "ops/product.h"
 
 typedef struct saved {
-    qkv_layout layout;
+    qkv_layout layout, out;
     int32_t groups;
 } saved;
 
 /* The operands of group g of sequence q. */
 typedef struct block {
-    int64_t len, r, cols; /* x_s is len×cols, E r×len */
+    int64_t len, r, cols; /* x_s is len×cols, its part of E r×len */
     int64_t x, e, y;      /* where they start */
 } block;
 
 static block find_block(const saved *s, const qkv_tensor *x, const qkv_tensor *e, int32_t q,
                         int32_t g) {
     block b = {.len = qkv_layout_len(&s->layout, q),
-               .r = e->rows / s->groups,
+               .r = qkv_layout_len(&s->out, q),
                .cols = x->cols / s->groups};
     b.x = s->layout.start[q] * x->ld + g * b.cols;
-    b.e = g * b.r * e->ld;
-    b.y = q * b.r * x->cols + g * b.cols;
+    b.e = g * (e->rows / s->groups) * e->ld;
+    b.y = s->out.start[q] * x->cols + g * b.cols;
     return b;
 }
 
@@ -79,12 +79,22 @@ static bool arguments_fit(qkv_tape *t, const qkv_tensor *x, const qkv_tensor *e,
 }
 
 qkv_tensor *qkv_sequence_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *e, qkv_layout layout,
-                                int32_t groups) {
+                                int32_t groups, qkv_layout *out) {
     if (qkv_tape_stopped(t) || !arguments_fit(t, x, e, &layout, groups)) return &t->nothing;
-    qkv_tensor *y = qkv_tensor_new(t, layout.n * (e->rows / groups), x->cols);
     saved *s = qkv_tape_alloc(t, &qkv_op_sequence_linear, sizeof *s);
-    if (!s) return &t->nothing;
-    *s = (saved){.layout = layout, .groups = groups};
+    int32_t *start =
+        qkv_tape_alloc(t, &qkv_op_sequence_linear, ((size_t)layout.n + 1) * sizeof *start);
+    if (!s || !start) return &t->nothing;
+    const int32_t r = (int32_t)(e->rows / groups);
+    start[0] = 0;
+    for (int32_t q = 0; q < layout.n; q++) {
+        const int32_t len = qkv_layout_len(&layout, q);
+        start[q + 1] = start[q] + (len < r ? len : r);
+    }
+    *s = (saved){.layout = layout, .out = {.n = layout.n, .start = start}, .groups = groups};
+    *out = s->out;
+    qkv_tensor *y = qkv_tensor_new(t, start[layout.n], x->cols);
+    if (qkv_tape_stopped(t)) return y;
     for (int32_t i = 0; i < layout.n * groups; i++) {
         const block b = find_block(s, x, e, i / groups, i % groups);
         qkv_gemm g = {.m = b.r, .n = b.cols, .k = b.len, .a = e->data + b.e, .lda = e->ld};
@@ -103,7 +113,8 @@ static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
     const int32_t groups = qkv_check_variant(c);
     qkv_tensor *x = qkv_check_input(t, c, 9, 6, 0, 1),
                *e = qkv_check_input(t, c, 2 * groups, 5, 0, 1);
-    return qkv_sequence_linear(t, x, e, (qkv_layout){.n = 3, .start = starts}, groups);
+    qkv_layout out;
+    return qkv_sequence_linear(t, x, e, (qkv_layout){.n = 3, .start = starts}, groups, &out);
 }
 
 const qkv_case qkv_cases_sequence_linear[] = {

@@ -101,11 +101,11 @@ typedef enum qkv_pool_kind {
 } qkv_pool_kind;
 qkv_tensor *qkv_pool(qkv_tape *t, qkv_tensor *x, qkv_layout layout, qkv_pool_kind kind);
 
-/* Linformer's projection along the sequence: out_s = E[:, :len_s] · x_s, so every sequence becomes
- * r rows. e (r, N_max) shared by all columns, or (groups·r, N_max): the g-th group of columns uses
- * the g-th block. */
+/* Linformer's projection along the sequence: out_s = E[:r_s, :len_s] · x_s with r_s = min(r, len_s).
+ * e (r, N_max) shared by all columns, or (groups·r, N_max): the g-th group of columns uses the g-th
+ * block. *out says how the shorter sequences lie. */
 qkv_tensor *qkv_sequence_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *e, qkv_layout layout,
-                                int32_t groups);
+                                int32_t groups, qkv_layout *out);
 
 /* Recurrent layers over packed sequences; input products are batched over time.
  * LSTM: w_x (4k, d), w_h (4k, k), b (1, 4k) in the order f, u, o, c̃ of SPEC.md. Returns a (R, k).

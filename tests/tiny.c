@@ -1,0 +1,83 @@
+#include "tiny.h"
+
+#include <stdlib.h>
+
+/* Path lengths of a random tree over one sequence: the parent of node i is an earlier one. */
+static void make_tree(tiny_batch *b, int32_t s, uint64_t seed) {
+    int32_t first = b->start[s], n = b->start[s + 1] - first, parent[TINY_ROWS];
+    uint8_t *d = b->distance + b->tree_start[s];
+    for (int32_t i = 0; i < n; i++) {
+        parent[i] =
+            i ? (int32_t)qkv_rng_below((qkv_rng){seed, 7}, (uint64_t)(first + i), (uint64_t)i) : 0;
+        b->depth[first + i] = i ? b->depth[first + parent[i]] + 1 : 0;
+        for (int32_t j = 0; j < i; j++)
+            d[i * n + j] = d[j * n + i] = (uint8_t)(d[parent[i] * n + j] + 1);
+        d[i * n + i] = 0;
+    }
+}
+
+void tiny_batch_make(tiny_batch *b, const int32_t *lengths, int32_t n, int32_t vocab,
+                     int32_t classes, uint64_t seed) {
+    memset(b, 0, sizeof *b);
+    b->n = n;
+    int64_t tree = 0;
+    for (int32_t s = 0; s < n; s++) {
+        b->start[s + 1] = b->start[s] + lengths[s];
+        b->tree_start[s] = tree;
+        tree += (int64_t)lengths[s] * lengths[s];
+        b->label[s] = s % classes;
+    }
+    b->rows = b->start[n];
+    assert_true(n <= TINY_SEQUENCES && b->rows <= TINY_ROWS && tree <= (int64_t)sizeof b->distance);
+    for (int32_t r = 0; r < b->rows; r++)
+        b->ids[r] = (int32_t)qkv_rng_below((qkv_rng){seed, 3}, (uint64_t)r, (uint64_t)vocab);
+    for (int32_t s = 0; s < n; s++) {
+        make_tree(b, s, seed);
+        for (int32_t r = b->start[s]; r < b->start[s + 1]; r++)
+            b->next[r] = r + 1 < b->start[s + 1] ? b->ids[r + 1] : 0;
+    }
+    b->tokens = (qkv_tokens){.layout = {.n = n, .start = b->start},
+                             .ids = b->ids,
+                             .rows = b->rows,
+                             .tree_distance = b->distance,
+                             .tree_start = b->tree_start,
+                             .tree_depth = b->depth};
+}
+
+qkv_status tiny_build(const char *assignments, qkv_model **out) {
+    qkv_config config;
+    qkv_config_default(&config);
+    qkv_settings s = qkv_config_settings(&config);
+    QKV_TRY(qkv_settings_assign(
+        &s, 1,
+        "vocab_size=11 classes=3 max_len=64 d_model=16 layers=2 heads=2 d_ff=24 dropout=0 window=3 "
+        "global_tokens=1 random_links=1 linformer_rank=4 rel_distance=3 t5_buckets=8 "
+        "t5_distance=9"));
+    QKV_TRY(qkv_settings_assign(&s, 1, assignments));
+    return qkv_model_build(&config, out);
+}
+
+qkv_model *tiny_model(const char *assignments, bool for_training, uint64_t seed) {
+    qkv_model *m;
+    assert_ok(tiny_build(assignments, &m));
+    assert_ok(qkv_model_allocate(m, for_training));
+    qkv_model_initialise(m, seed);
+    return m;
+}
+
+qkv_tensor *tiny_hidden(qkv_tape *t, qkv_model *m, const tiny_batch *src, const tiny_batch *tgt) {
+    qkv_task_shape shape = qkv_task_shapes[qkv_model_config(m)->task];
+    qkv_tensor *memory = shape.encoder ? qkv_model_encode(t, m, &src->tokens) : NULL;
+    return shape.decoder ? qkv_model_decode(t, m, &tgt->tokens, memory, &src->tokens, NULL)
+                         : memory;
+}
+
+qkv_tensor *tiny_loss(qkv_tape *t, qkv_model *m, const tiny_batch *src, const tiny_batch *tgt) {
+    qkv_task_shape shape = qkv_task_shapes[qkv_model_config(m)->task];
+    if (shape.head == QKV_HEAD_CLASSES) {
+        qkv_xent_spec labels = {.targets = src->label};
+        return qkv_xent(t, qkv_model_classify(t, m, &src->tokens), NULL, NULL, &labels);
+    }
+    qkv_xent_spec words = {.targets = shape.decoder ? tgt->next : src->ids};
+    return qkv_model_vocab_loss(t, m, tiny_hidden(t, m, src, tgt), &words);
+}
