@@ -2,6 +2,7 @@
  * JSON or a picture. */
 #include <string.h>
 
+#include "api/describe_svg.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "model/describe.h"
@@ -38,6 +39,8 @@ static qkv_status print(const qkv_model *m, const qkv_describe_request *r, qkv_s
     qkv_status status = qkv_describe_make(m, batch, length, &d);
     if (status == QKV_OK && how == QKV_SHOW_JSON)
         qkv_describe_json(&d, config, out);
+    else if (status == QKV_OK && form == QKV_FORM_SVG)
+        status = qkv_describe_svg(&d, config, out);
     else if (status == QKV_OK)
         qkv_describe_text(&d, config, out);
     qkv_describe_free(&d);

@@ -1,0 +1,9 @@
+/* The picture of `qkv describe -o model.svg`. */
+#ifndef QKV_API_DESCRIBE_SVG_H
+#define QKV_API_DESCRIBE_SVG_H
+
+#include "model/describe.h"
+
+qkv_status qkv_describe_svg(const qkv_description *d, const qkv_config *config, qkv_buf *out);
+
+#endif

@@ -1,0 +1,32 @@
+/* Heat maps: matrices of weights between 0 and their maximum, with named rows and columns; attention above all.
+ * A small weight is lifted (strength = (w / max)^0.6), since most of an attention row is small. */
+#ifndef QKV_DRAW_HEAT_H
+#define QKV_DRAW_HEAT_H
+
+#include "draw/ink.h"
+
+typedef struct qkv_heat {
+    const char *title;   /* NULL: none */
+    const float *values; /* (rows, columns), row stride `stride`; negative and NaN count as 0 */
+    size_t rows, columns, stride;
+    const char *const *row_names, *const *column_names; /* NULL: none */
+} qkv_heat;
+
+/* One map with all its names: an alignment, one head. */
+qkv_status qkv_heat_svg(const qkv_heat *h, qkv_buf *out);
+qkv_status qkv_heat_terminal(const qkv_heat *h, qkv_ink ink, qkv_buf *out);
+
+/* Many small maps of one shape, `across` in a row: all heads (across) of all layers (down). */
+typedef struct qkv_heat_grid {
+    const char *title;
+    const qkv_heat *maps;
+    size_t n, across;
+} qkv_heat_grid;
+qkv_status qkv_heat_grid_svg(const qkv_heat_grid *g, qkv_buf *out);
+qkv_status qkv_heat_grid_terminal(const qkv_heat_grid *g, qkv_ink ink, qkv_buf *out);
+
+/* How strongly cell (row, column) shows, 0 … 1, when `max` is the largest value. */
+double qkv_heat_strength(const qkv_heat *h, size_t row, size_t column, double max);
+double qkv_heat_max(const qkv_heat *h);
+
+#endif

@@ -1,0 +1,141 @@
+/* Heat maps in the terminal. With colour a cell is two blanks on a background from pale to blue; without, two shade
+ * characters. Column names stand upright above their columns, one character a line. */
+#include "base/utf8.h"
+#include "draw/heat.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NAME_ROWS = 8, ROW_NAME = 16 };
+
+/* Pale to deep: the same ends as the pictures on paper, readable beside light and dark backgrounds. */
+static void background(qkv_buf *out, double strength, int layer) {
+    static const double pale[3] = {226, 232, 240}, deep[3] = {29, 78, 216};
+    qkv_buf_printf(out, "\033[%d;2", layer);
+    for (int i = 0; i < 3; i++)
+        qkv_buf_printf(out, ";%d", (int)lround(pale[i] + (deep[i] - pale[i]) * strength));
+    qkv_buf_putc(out, 'm');
+}
+
+static const char *shade(double strength) {
+    static const char *const shades[] = {" ", "·", "░", "▒", "▓", "█"};
+    int level = (int)(strength * 5.999);
+    return shades[level < 0 ? 0 : level > 5 ? 5 : level];
+}
+
+/* Line `line` of the upright names, bottom-aligned: the character that stands `line` from the top. */
+static void put_name_line(const qkv_heat *h, size_t from, size_t to, int line, int tallest,
+                          int cell, qkv_buf *out) {
+    for (size_t c = from; c < to; c++) {
+        const char *name = h->column_names[c];
+        size_t len = strlen(name), at = 0;
+        int count = (int)qkv_utf8_count(name, len), shown = count < tallest ? count : tallest;
+        int index = line - (tallest - shown);
+        for (int i = 0; i < index && at < len; i++) {
+            int32_t cp;
+            at += (size_t)qkv_utf8_decode(name + at, len - at, &cp);
+        }
+        int32_t cp = 0;
+        int n = index >= 0 && at < len ? qkv_utf8_decode(name + at, len - at, &cp) : 0;
+        qkv_text_fit(out, name + at, (size_t)n, cell, false);
+    }
+}
+
+static void put_column_names(const qkv_heat *h, size_t from, size_t to, int left, int cell,
+                             qkv_buf *out) {
+    int tallest = 0;
+    for (size_t c = from; c < to; c++) {
+        int count = (int)qkv_utf8_count(h->column_names[c], strlen(h->column_names[c]));
+        if (count > tallest) tallest = count;
+    }
+    if (tallest > NAME_ROWS) tallest = NAME_ROWS;
+    for (int line = 0; line < tallest; line++) {
+        qkv_text_fit(out, "", 0, left, false);
+        put_name_line(h, from, to, line, tallest, cell, out);
+        qkv_buf_putc(out, '\n');
+    }
+}
+
+static void put_cells(const qkv_heat *h, qkv_ink ink, size_t row, size_t from, size_t to, int cell,
+                      double max, qkv_buf *out) {
+    for (size_t c = from; c < to; c++) {
+        double strength = qkv_heat_strength(h, row, c, max);
+        if (ink.colour) background(out, strength, 48);
+        for (int i = 0; i < cell; i++) qkv_buf_puts(out, ink.colour ? " " : shade(strength));
+    }
+    if (ink.colour) qkv_buf_puts(out, "\033[0m");
+    qkv_buf_putc(out, '\n');
+}
+
+qkv_status qkv_heat_terminal(const qkv_heat *h, qkv_ink ink, qkv_buf *out) {
+    int left = 0, columns = ink.columns > 0 ? ink.columns : 80;
+    for (size_t r = 0; h->row_names && r < h->rows; r++) {
+        int w = qkv_text_width(h->row_names[r], strlen(h->row_names[r]));
+        if (w > left) left = w;
+    }
+    left = left > ROW_NAME ? ROW_NAME : left;
+    int space = columns - left - 1, cell = (int)h->columns * 2 <= space ? 2 : 1;
+    size_t band = (size_t)(space / cell > 1 ? space / cell : 1);
+    double max = qkv_heat_max(h);
+    if (h->title) qkv_buf_printf(out, ink.colour ? "\033[1m%s\033[0m\n" : "%s\n", h->title);
+    /* A map wider than the terminal comes in bands, one below the other. */
+    for (size_t from = 0; from < h->columns; from += band) {
+        size_t to = from + band < h->columns ? from + band : h->columns;
+        if (h->column_names) put_column_names(h, from, to, left + 1, cell, out);
+        for (size_t r = 0; r < h->rows; r++) {
+            const char *name = h->row_names ? h->row_names[r] : "";
+            qkv_text_fit(out, name, strlen(name), left, true);
+            qkv_buf_putc(out, ' ');
+            put_cells(h, ink, r, from, to, cell, max, out);
+        }
+    }
+    return out->status;
+}
+
+/* One line of a small map: two rows a line with colour ("▀" has a colour for each half), one row without. */
+static void put_small_line(const qkv_heat *h, qkv_ink ink, size_t row, double max, qkv_buf *out) {
+    for (size_t c = 0; c < h->columns; c++) {
+        double upper = qkv_heat_strength(h, row, c, max);
+        if (!ink.colour) {
+            qkv_buf_puts(out, shade(upper));
+            continue;
+        }
+        bool both = row + 1 < h->rows;
+        background(out, upper, 38);
+        if (both) background(out, qkv_heat_strength(h, row + 1, c, max), 48);
+        qkv_buf_puts(out, "▀");
+        if (!both) qkv_buf_puts(out, "\033[0m");
+    }
+    if (ink.colour) qkv_buf_puts(out, "\033[0m");
+}
+
+qkv_status qkv_heat_grid_terminal(const qkv_heat_grid *g, qkv_ink ink, qkv_buf *out) {
+    if (g->n == 0 || g->across == 0)
+        return qkv_fail(QKV_USAGE, "a grid of no maps cannot be drawn");
+    int columns = ink.columns > 0 ? ink.columns : 80;
+    size_t wide = g->maps[0].columns < 8 ? 8 : g->maps[0].columns,
+           fit = (size_t)(columns + 2) / (wide + 2);
+    if (fit < 1) fit = 1;
+    if (fit > g->across) fit = g->across;
+    if (g->title) qkv_buf_printf(out, ink.colour ? "\033[1m%s\033[0m\n" : "%s\n", g->title);
+    for (size_t layer = 0; layer < g->n; layer += g->across) {
+        size_t end = layer + g->across < g->n ? layer + g->across : g->n;
+        for (size_t from = layer; from < end; from += fit) {
+            size_t to = from + fit < end ? from + fit : end;
+            for (size_t i = from; i < to; i++) {
+                const char *title = g->maps[i].title ? g->maps[i].title : "";
+                qkv_text_fit(out, title, strlen(title), (int)wide + 2, false);
+            }
+            qkv_buf_putc(out, '\n');
+            for (size_t r = 0; r < g->maps[from].rows; r += ink.colour ? 2 : 1) {
+                for (size_t i = from; i < to; i++) {
+                    put_small_line(&g->maps[i], ink, r, qkv_heat_max(&g->maps[i]), out);
+                    if (i + 1 < to)
+                        qkv_text_fit(out, "", 0, (int)(wide - g->maps[i].columns) + 2, false);
+                }
+                qkv_buf_putc(out, '\n');
+            }
+        }
+    }
+    return out->status;
+}
