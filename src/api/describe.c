@@ -39,7 +39,7 @@ static qkv_status print(const qkv_model *m, const qkv_describe_request *r, qkv_s
     qkv_status status = qkv_describe_make(m, batch, length, &d);
     if (status == QKV_OK && how == QKV_SHOW_JSON)
         qkv_describe_json(&d, config, out);
-    else if (status == QKV_OK && form == QKV_FORM_SVG)
+    else if (status == QKV_OK && how == QKV_SHOW_SVG)
         status = qkv_describe_svg(&d, config, out);
     else if (status == QKV_OK)
         qkv_describe_text(&d, config, out);
