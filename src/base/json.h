@@ -47,6 +47,8 @@ bool qkv_json_next(qkv_json_at parent, qkv_json_at *child);
 void qkv_json_key(qkv_json_at child, const char **text, size_t *len);
 void qkv_json_string(qkv_json_at at, const char **text, size_t *len); /* "" for other kinds */
 double qkv_json_number(qkv_json_at at);                               /* 0 for other kinds */
+/* A number as the file spells it; "" for other kinds. */
+void qkv_json_number_text(qkv_json_at at, const char **text, size_t *len);
 bool qkv_json_integer(qkv_json_at at, int64_t min, int64_t max, int64_t *out); /* false: not such an integer */
 size_t qkv_json_line(qkv_json_at at);                                 /* for messages */
 

@@ -72,6 +72,15 @@ double qkv_json_number(qkv_json_at at) {
     return node_of(at)->kind == QKV_JSON_NUMBER ? node_of(at)->number : 0;
 }
 
+void qkv_json_number_text(qkv_json_at at, const char **text, size_t *len) {
+    const qkv_json_node *n = node_of(at);
+    *text = "";
+    *len = 0;
+    if (n->kind != QKV_JSON_NUMBER) return;
+    *text = at.doc->text + n->where;
+    while (n->where + *len < at.doc->len && strchr("0123456789+-.eE", (*text)[*len]) && (*text)[*len]) ++*len;
+}
+
 bool qkv_json_integer(qkv_json_at at, int64_t min, int64_t max, int64_t *out) {
     if (node_of(at)->kind != QKV_JSON_NUMBER) return false;
     /* From the digits, since a double holds only 53 bits; 1.0 and 1e3 are not written as integers.

@@ -8,6 +8,7 @@
 #include "text/models.h"
 #include "text/scratch.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -64,6 +65,52 @@ qkv_status qkv_tokenizer_set_sentencepiece_unigram(qkv_tokenizer *tok, const qkv
 
 /* ---- reading the file's form ---- */
 
+/* 10^e, the nearest double, e ≤ 308. */
+static double power_of_ten(int e) {
+    static const double exact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if ((size_t)e < sizeof exact / sizeof *exact) return exact[e];
+    char text[8];
+    double value = 1;
+    qkv_number_parse(text, (size_t)snprintf(text, sizeof text, "1e%d", e), &value);
+    return value;
+}
+
+/* The number as Hugging Face's JSON reader understands it: digits as a whole number, then one multiplication or division by
+ * a power of ten. That rounds twice and may miss the nearest double by one unit, which decides ties between paths. */
+static double score_from_text(const char *text, size_t len) {
+    uint64_t digits = 0;
+    int64_t exponent = 0;
+    size_t i = 0;
+    bool full = false, point = false;
+    const bool negative = len && text[0] == '-';
+    for (i = negative; i < len && text[i] != 'e' && text[i] != 'E'; i++) {
+        if (text[i] == '.') {
+            point = true;
+            continue;
+        }
+        const uint64_t d = (uint64_t)(text[i] - '0');
+        full = full || digits > (UINT64_MAX - d) / 10;
+        if (!full) digits = 10 * digits + d;
+        exponent += full ? !point : -(int64_t)point;
+    }
+    if (i < len) {
+        int64_t e = 0;
+        const bool minus = ++i < len && text[i] == '-';
+        for (i += minus || (i < len && text[i] == '+'); i < len && e < 100000; i++)
+            e = 10 * e + (text[i] - '0');
+        exponent += minus ? -e : e;
+    }
+    double value = (double)digits;
+    for (; exponent < -308 && value != 0; exponent += 308) value /= 1e308;
+    if (exponent < -308 || exponent > 308)
+        exponent = 0; /* zero, or refused by the JSON reader already */
+    value =
+        exponent < 0 ? value / power_of_ten((int)-exponent) : value * power_of_ten((int)exponent);
+    return negative ? -value : value;
+}
+
 static qkv_status read_pieces(qkv_json_at list, qkv_text *tokens, double *scores) {
     qkv_json_at pair, at;
     size_t i = 0;
@@ -77,7 +124,10 @@ static qkv_status read_pieces(qkv_json_at list, qkv_text *tokens, double *scores
         if (qkv_json_kind_of(at) != QKV_JSON_NUMBER)
             return qkv_fail(QKV_BAD_FILE, "line %zu: the score of entry %zu is no number",
                             qkv_json_line(pair), i);
-        scores[i] = qkv_json_number(at);
+        const char *number;
+        size_t len;
+        qkv_json_number_text(at, &number, &len);
+        scores[i] = score_from_text(number, len);
     }
     return QKV_OK;
 }
@@ -213,6 +263,23 @@ static qkv_status encode(const qkv_tokenizer *tok, qkv_scratch *s, const char *w
 
 /* ---- writing ---- */
 
+/* Writes digits that are read back as this very number, by us and by Hugging Face: the shortest, or a neighbour of the
+ * seventeen that would do for a reader that rounds once. */
+static void put_score(qkv_json_out *json, double score) {
+    char text[QKV_NUMBER_TEXT];
+    for (int digits = 6; digits <= 17; digits++) {
+        qkv_number_print(score, digits, text);
+        if (score_from_text(text, strlen(text)) == score) break;
+    }
+    for (int step = 1; score_from_text(text, strlen(text)) != score && step < 8; step++) {
+        char near[QKV_NUMBER_TEXT];
+        const double moved = score + (step % 2 ? 1 : -1) * (step + 1) / 2 * fabs(score) * 0x1p-53;
+        qkv_number_print(moved, 17, near);
+        if (score_from_text(near, strlen(near)) == score) memcpy(text, near, sizeof text);
+    }
+    qkv_json_put_raw(json, text);
+}
+
 static void write(const qkv_tokenizer *tok, qkv_json_out *json) {
     const qkv_unigram *m = tok->model;
     qkv_json_put_key(json, "unk_id");
@@ -227,7 +294,7 @@ static void write(const qkv_tokenizer *tok, qkv_json_out *json) {
         const char *text = qkv_vocab_text(&tok->vocab, (int32_t)i, &len);
         qkv_json_open(json, '[');
         qkv_json_put_string(json, text ? text : "", len);
-        qkv_json_put_real(json, m->scores[i], 17);
+        put_score(json, m->scores[i]);
         qkv_json_close(json, ']');
     }
     qkv_json_close(json, ']');

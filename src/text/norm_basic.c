@@ -93,7 +93,7 @@ static qkv_status sift(qkv_work *w, int (*fate)(int32_t cp)) {
 }
 
 static int accent_fate(int32_t cp) {
-    return qkv_unicode_class(cp) & QKV_U_ACCENT ? DROP : KEEP;
+    return qkv_unicode_is_mark(cp) ? DROP : KEEP;
 }
 
 static qkv_status strip_accents(const qkv_step *step, qkv_work *w) {

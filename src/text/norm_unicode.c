@@ -77,8 +77,8 @@ static qkv_status bert_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *ste
     for (int c = 0; c < 128; c++) {
         const uint8_t class = qkv_unicode_class(c);
         a->ascii[c] = (char)c;
-        if (a->clean && class & QKV_U_OTHER) a->ascii[c] = 0;
         if (a->clean && class & QKV_U_SPACE) a->ascii[c] = ' ';
+        if (a->clean && class & QKV_U_OTHER) a->ascii[c] = 0; /* form feed is both, and goes */
         if (a->lower && c >= 'A' && c <= 'Z') a->ascii[c] = (char)(c | 0x20);
     }
     return QKV_OK;

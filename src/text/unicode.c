@@ -1,6 +1,7 @@
 #include "text/unicode.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "text/unicode_versions.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -30,6 +31,14 @@ static bool is_word_extra(int32_t cp) {
     return cp == 0x200C || cp == 0x200D || in(cp, 0x24B6, 0x24E9) || in(cp, 0x1F130, 0x1F149) ||
            in(cp, 0x1F150, 0x1F169) || in(cp, 0x1F170, 0x1F189);
 }
+
+static bool in_ranges(int32_t cp, const qkv_range *r, size_t n) {
+    for (size_t i = 0; i < n && r[i].first <= cp; i++)
+        if (cp <= r[i].last) return true;
+    return false;
+}
+
+#define IN(cp, ranges) in_ranges(cp, ranges, sizeof(ranges) / sizeof *(ranges))
 
 static uint8_t classify(int32_t cp) {
     uint8_t c = 0;
@@ -66,17 +75,20 @@ static uint8_t classify(int32_t cp) {
     case UTF8PROC_CATEGORY_PO:
         c = QKV_U_PUNCT;
         break;
-    case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
     case UTF8PROC_CATEGORY_CO:
-        c = cp == 9 || cp == 10 || cp == 13 ? 0 : QKV_U_OTHER;
+        c = cp == 9 || cp == 10 || cp == 13 || IN(cp, new_formats) ? 0 : QKV_U_OTHER;
         break;
     default:
         break;
     }
     if (in(cp, 33, 47) || in(cp, 58, 64) || in(cp, 91, 96) || in(cp, 123, 126)) c |= QKV_U_PUNCT;
+    if (cp == 0x166D) c |= QKV_U_PUNCT;  /* punctuation until Unicode 12 */
+    if (cp == 0x1734) c |= QKV_U_ACCENT; /* until Unicode 14 */
+    if (c & QKV_U_PUNCT && IN(cp, new_punctuation)) c &= (uint8_t)~QKV_U_PUNCT;
+    if (cp == 0x111C9) c |= QKV_U_PUNCT;
+    if (c & QKV_U_ACCENT && IN(cp, new_accents)) c &= (uint8_t)~QKV_U_ACCENT;
     if (is_space(cp)) c |= QKV_U_SPACE;
     if (is_han(cp)) c |= QKV_U_HAN;
     if (is_word_extra(cp)) c |= QKV_U_WORD;
@@ -104,7 +116,17 @@ int qkv_unicode_lower(int32_t cp, int32_t out[2]) {
         return 2;
     }
     out[0] = utf8proc_tolower(cp);
+    for (size_t i = 0; out[0] == cp && i < sizeof new_lower / sizeof *new_lower; i++)
+        if (in(cp, new_lower[i].first, new_lower[i].last)) out[0] = cp + new_lower[i].delta;
     return 1;
+}
+
+bool qkv_unicode_is_mark(int32_t cp) {
+    if (cp < 0x300) return false;
+    const utf8proc_category_t c = utf8proc_category(cp);
+    const bool mark =
+        c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_MC || c == UTF8PROC_CATEGORY_ME;
+    return (mark && !IN(cp, new_marks)) || cp == 0x1CF2 || cp == 0x1CF3;
 }
 
 /* Stable order by combining class of a run of marks: insertion for short runs, counting for long
@@ -141,7 +163,7 @@ static qkv_status decompose(const char *text, size_t begin, size_t end, bool com
         utf8proc_ssize_t count = 1;
         if (cp < 0)
             parts[0] = -1 - (uint8_t)text[i];
-        else if (cp < 0x80)
+        else if (cp < 0x80 || IN(cp, new_forms))
             parts[0] = cp;
         else
             count = utf8proc_decompose_char(cp, parts, 32, (utf8proc_option_t)options, &boundary);
@@ -160,7 +182,7 @@ static qkv_status decompose(const char *text, size_t begin, size_t end, bool com
 
 /* The character that a and b compose to, or −1. */
 static int32_t compose_pair(int32_t a, int32_t b) {
-    if (a < 0x41 || b < 0x300) return -1;
+    if (a < '<' || b < 0x300) return -1;
     int32_t pair[2] = {a, b};
     const int options = UTF8PROC_COMPOSE | UTF8PROC_STABLE;
     return utf8proc_normalize_utf32(pair, 2, (utf8proc_option_t)options) == 1 ? pair[0] : -1;

@@ -14,7 +14,7 @@ enum {
     QKV_U_PUNCT = 8,   /* P*, and the ASCII symbols */
     QKV_U_ACCENT = 16, /* Mn */
     QKV_U_WORD = 32,   /* \w */
-    QKV_U_OTHER = 64,  /* C* but TAB, LF, CR */
+    QKV_U_OTHER = 64,  /* Cc, Cf, Co but TAB, LF, CR */
     QKV_U_HAN = 128    /* what BERT sets apart as Chinese characters */
 };
 
@@ -28,6 +28,9 @@ static inline uint8_t qkv_unicode_class(int32_t cp) {
     if (__builtin_expect(!qkv_unicode_ready[cp >> 8], 0)) qkv_unicode_fill((uint32_t)cp >> 8);
     return qkv_unicode_table[cp];
 }
+
+/* M*, as StripAccents knows them. */
+bool qkv_unicode_is_mark(int32_t cp);
 
 /* Lower case of one character: 1 or 2 code points (U+0130 alone has two). */
 int qkv_unicode_lower(int32_t cp, int32_t out[2]);
