@@ -13,6 +13,11 @@
 
 enum { Q, K, V, BIAS, REL_K, REL_V };
 
+/* Said here, because the kernel may have failed in another thread, whose message this one cannot see. */
+static qkv_tensor *no_scratch(qkv_tape *t) {
+    return qkv_tape_fail(t, &qkv_op_attention, QKV_FAILED, "out of memory: the kernel's scratch");
+}
+
 static void backward(qkv_tape *t, qkv_node *node) {
     const qkv_attention *a = node->saved;
     qkv_tensor *const *in = node->in;
@@ -24,7 +29,7 @@ static void backward(qkv_tape *t, qkv_node *node) {
     g.drel_k = qkv_grad_add(t, in[REL_K]);
     g.drel_v = qkv_grad_add(t, in[REL_V]);
     if (qkv_tape_stopped(t)) return;
-    if (!qkv_kern_get()->attention_grad(a, &g)) qkv_tape_fail_below(t, &qkv_op_attention);
+    if (!qkv_kern_get()->attention_grad(a, &g)) no_scratch(t);
     qkv_grad_written(t, in[Q], g.dq);
     qkv_grad_written(t, in[K], g.dk);
     qkv_grad_written(t, in[V], g.dv);
@@ -139,6 +144,6 @@ qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
     a->dropout = t->mode == QKV_TRAIN ? spec->dropout : 0;
     a->rng = qkv_tape_rng(t, qkv_tape_next_index(t));
     a->out = o->data, a->ldo = o->ld;
-    if (!qkv_kern_get()->attention(a)) return qkv_tape_fail_below(t, &qkv_op_attention);
+    if (!qkv_kern_get()->attention(a)) return no_scratch(t);
     return qkv_tape_record(t, &qkv_op_attention, in, 6, QKV_TENSORS(o), a);
 }
