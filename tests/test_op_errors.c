@@ -113,9 +113,10 @@ static void layouts(void **state) {
                    "has gaps");
     static const int32_t whole[] = {0, 5};
     const qkv_layout one = {.n = 1, .start = whole};
-    assert_refused(qkv_sequence_linear(t, tensor(5, 4), tensor(2, 4), one, 1),
+    qkv_layout out;
+    assert_refused(qkv_sequence_linear(t, tensor(5, 4), tensor(2, 4), one, 1, &out),
                    "sequence 0 has 5 rows; e (2×4)");
-    assert_refused(qkv_sequence_linear(t, tensor(5, 4), tensor(2, 8), one, 3), "3 groups");
+    assert_refused(qkv_sequence_linear(t, tensor(5, 4), tensor(2, 8), one, 3, &out), "3 groups");
     qkv_tensor *last;
     const qkv_recurrent_spec spec = {.layout = one}, ask = {.layout = one, .h_last = &last};
     assert_refused(qkv_lstm(t, tensor(5, 4), tensor(8, 4), tensor(12, 3), NULL, &spec),

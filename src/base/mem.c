@@ -21,11 +21,12 @@ void qkv_mem_fail(uint64_t n, bool forever) {
     atomic_store(&fail_at, n ? atomic_load(&n_allocations) + n : 0);
 }
 
-/* Counts one allocation; false when the tests want this one to fail. */
-static bool may_allocate(void) {
+/* Counts one allocation; false when the tests want this one to fail, or no object can be so large. */
+static bool may_allocate(size_t bytes) {
     uint64_t number = atomic_fetch_add(&n_allocations, 1) + 1;
     uint64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
-    return at == 0 || !(number == at || (number > at && atomic_load(&fail_forever)));
+    bool refused = at != 0 && (number == at || (number > at && atomic_load(&fail_forever)));
+    return !refused && bytes <= PTRDIFF_MAX;
 }
 
 static void *check(void *p, size_t bytes) {
@@ -37,28 +38,28 @@ static void *check(void *p, size_t bytes) {
 }
 
 void *qkv_alloc(size_t bytes) {
-    return check(may_allocate() ? malloc(bytes ? bytes : 1) : NULL, bytes);
+    return check(may_allocate(bytes) ? malloc(bytes ? bytes : 1) : NULL, bytes);
 }
 
 void *qkv_zalloc(size_t count, size_t size) {
     size_t bytes;
     if (qkv_mul_over(count, size, &bytes)) bytes = SIZE_MAX;
-    return check(may_allocate() ? calloc(count ? count : 1, size ? size : 1) : NULL, bytes);
+    return check(may_allocate(bytes) ? calloc(count ? count : 1, size ? size : 1) : NULL, bytes);
 }
 
 void *qkv_realloc(void *old, size_t bytes) {
     bool fresh = old == NULL;
-    void *p = may_allocate() ? realloc(old, bytes ? bytes : 1) : NULL;
+    void *p = may_allocate(bytes) ? realloc(old, bytes ? bytes : 1) : NULL;
     if (p && !fresh) atomic_fetch_add(&n_frees, 1); /* the old block went with it */
     return check(p, bytes);
 }
 
 void *qkv_alloc_aligned(size_t bytes) {
     const size_t huge = (size_t)2 << 20;
-    size_t align = bytes >= 2 * huge ? huge : QKV_ALIGN, rounded;
-    if (qkv_add_over(bytes ? bytes : 1, align - 1, &rounded)) return check(NULL, bytes);
-    rounded -= rounded % align;
-    void *p = check(may_allocate() ? aligned_alloc(align, rounded) : NULL, bytes);
+    size_t align = bytes >= 2 * huge ? huge : QKV_ALIGN;
+    if (!may_allocate(bytes)) return check(NULL, bytes);
+    size_t rounded = ((bytes ? bytes : 1) + align - 1) / align * align;
+    void *p = check(aligned_alloc(align, rounded), bytes);
 #ifdef MADV_HUGEPAGE
     if (p && align == huge) madvise(p, rounded, MADV_HUGEPAGE); /* fewer TLB misses; only a wish */
 #endif
