@@ -3,7 +3,6 @@
 #include "command.h"
 #include "lines.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +29,9 @@ static const cli_option encode_options[] = {
      .min = 0,
      .max = 1e9,
      .help = "cut a line after so many tokens (0: no limit)"},
+    {.name = "explain",
+     .kind = CLI_FLAG,
+     .help = "tell step by step how each line becomes tokens, instead of printing ids"},
     CLI_OPTION_THREADS,
 };
 
@@ -59,6 +61,20 @@ static qkv_status encode_block(const qkv_tokenizer *tok, const qkv_encode_option
     return status;
 }
 
+static qkv_status explain_block(const qkv_tokenizer *tok, const cli_lines *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        char *text;
+        const qkv_status status =
+            qkv_tokenizer_explain(tok, l->line[i].data, l->line[i].len, &text);
+        if (status != QKV_OK) return status;
+        fputs(text, stdout);
+        putchar('\n');
+        qkv_text_free(text);
+    }
+    fflush(stdout);
+    return QKV_OK;
+}
+
 static int run_encode(const cli_args *a) {
     qkv_tokenizer *tok;
     qkv_status status = qkv_tokenizer_open(a->rest[0], &tok);
@@ -73,7 +89,8 @@ static int run_encode(const cli_args *a) {
     qkv_encoding *out = NULL;
     size_t n = 0;
     while (status == QKV_OK && cli_lines_next(&lines, STDIN_FILENO)) {
-        status = encode_block(tok, &options, &lines, &out, &n);
+        status = cli_flag(a, "explain") ? explain_block(tok, &lines)
+                                        : encode_block(tok, &options, &lines, &out, &n);
         options.stream++; /* each block has random numbers of its own */
     }
     for (size_t i = 0; i < n; i++) qkv_encoding_free(&out[i]);
@@ -85,7 +102,8 @@ static int run_encode(const cli_args *a) {
 
 static const cli_command command_encode = {
     .usage = "TOK [options]  (lines on standard input)",
-    .examples = "echo 'Hello world' | qkv tokenizer encode tokenizer.json\n",
+    .examples = "echo 'Hello world' | qkv tokenizer encode tokenizer.json\n"
+                "echo 'unrelated' | qkv tokenizer encode tokenizer.json --explain\n",
     .about = "Prints the ids of each line, separated by blanks. TOK is a tokenizer.json, a model "
              "folder, a SentencePiece\n"
              ".model, a vocab.txt, a tiktoken rank file or a GGUF file.",
@@ -170,52 +188,19 @@ static const cli_command command_decode = {
 
 static const cli_option info_options[] = {CLI_OPTION_JSON};
 
-typedef struct files { /* the lines of files, one after another */
-    const char *const *names;
-    FILE *file;
-    char *line;
-    size_t cap;
-    const char *failed; /* could not be opened */
-} files;
-
-static bool next_line(void *user, const char **text, size_t *len) {
-    files *f = user;
-    for (;;) {
-        if (!f->file) {
-            if (!*f->names) return false;
-            if (!(f->file = fopen(*f->names, "rb"))) {
-                f->failed = *f->names;
-                return false;
-            }
-            f->names++;
-        }
-        ssize_t n = getline(&f->line, &f->cap, f->file);
-        if (n < 0) {
-            fclose(f->file);
-            f->file = NULL;
-            continue;
-        }
-        if (n && f->line[n - 1] == '\n') n--;
-        *text = f->line;
-        *len = (size_t)n;
-        return true;
-    }
-}
-
 static int run_info(const cli_args *a) {
     qkv_tokenizer *tok;
     qkv_status status = qkv_tokenizer_open(a->rest[0], &tok);
     if (status != QKV_OK) return cli_fail(status);
-    files f = {.names = a->rest + 1};
+    cli_files f = {.names = a->rest + 1};
     char *text = NULL;
-    status =
-        qkv_tokenizer_info(tok, a->n_rest > 1 ? next_line : NULL, &f, cli_flag(a, "json"), &text);
-    free(f.line);
+    status = qkv_tokenizer_info(tok, a->n_rest > 1 ? cli_files_next : NULL, &f, cli_flag(a, "json"),
+                                &text);
     qkv_tokenizer_free(tok);
-    if (f.failed) {
+    const int code = cli_files_close(&f);
+    if (code) {
         qkv_text_free(text);
-        fprintf(stderr, "qkv: %s: %s\n", f.failed, strerror(errno));
-        return 1;
+        return code;
     }
     return cli_print(status, text);
 }
@@ -232,14 +217,18 @@ static const cli_command command_info = {
     .run = run_info,
 };
 
+extern const cli_command command_tokenizer_train;
+
 static const cli_entry subcommands[] = {
+    {"train", "learn a vocabulary from text files", &command_tokenizer_train},
     {"encode", "lines of text to ids", &command_encode},
     {"decode", "lines of ids to text", &command_decode},
     {"info", "what a tokenizer is, and how it does on text", &command_info},
 };
 
 const cli_command command_tokenizer = {
-    .usage = "encode|decode|info …",
-    .examples = "echo 'Hello world' | qkv tokenizer encode tokenizer.json\n",
+    .usage = "train|encode|decode|info …",
+    .examples = "qkv tokenizer train --kind bpe --vocab-size 8000 -o tokenizer.json reviews.txt\n"
+                "echo 'Hello world' | qkv tokenizer encode tokenizer.json\n",
     CLI_SUBCOMMANDS(subcommands),
 };

@@ -73,3 +73,50 @@ bool cli_lines_next(cli_lines *l, int fd) {
     }
     return l->n > 0;
 }
+
+/* ---- files ---- */
+
+static bool fail_file(cli_files *f, const char *name) {
+    f->failed = name;
+    f->error = errno;
+    return false;
+}
+
+static void close_file(cli_files *f) {
+    if (f->file && f->file != stdin) fclose(f->file);
+    f->file = NULL;
+}
+
+bool cli_files_next(void *files, const char **text, size_t *len) {
+    for (cli_files *f = files; !f->failed;) {
+        if (!f->file) {
+            const char *const name = *f->names;
+            if (!name) return false;
+            f->file = strcmp(name, "-") == 0 ? stdin : fopen(name, "rb");
+            if (!f->file) return fail_file(f, name);
+            f->names++;
+        }
+        errno = 0;
+        ssize_t n = getline(&f->line, &f->cap, f->file);
+        if (n < 0) {
+            if (ferror(f->file) || errno) return fail_file(f, f->names[-1]);
+            close_file(f);
+            continue;
+        }
+        if (!f->keep_ends && n && f->line[n - 1] == '\n') n--;
+        if (!f->keep_ends && n && f->line[n - 1] == '\r') n--;
+        *text = f->line;
+        *len = (size_t)n;
+        return true;
+    }
+    return false;
+}
+
+int cli_files_close(cli_files *f) {
+    close_file(f);
+    free(f->line);
+    f->line = NULL;
+    if (!f->failed) return 0;
+    fprintf(stderr, "qkv: %s: %s\n", f->failed, strerror(f->error));
+    return 1;
+}

@@ -79,6 +79,7 @@ typedef struct qkv_alphabet_rule {
     qkv_word_marks marks;
     double coverage; /* share of all characters of the text that are kept, rarest dropped first */
     size_t max;      /* characters kept at most */
+    size_t room;     /* entries in the vocabulary that they may take, marked forms included */
     const char *required; /* UTF-8: in whether seen or not; NULL: none */
 } qkv_alphabet_rule;
 
@@ -113,9 +114,8 @@ void qkv_symbols_free(qkv_symbols *s);
 
 /* ---- trainers ---- */
 
-/* Merges pairs of neighbours until `vocab` has `size` entries or no pair is seen `min_count` times.
- * likelihood: the pair with the highest count(ab)/(count(a)·count(b)), else the highest count(ab).
- */
+/* Merges pairs of neighbours until `vocab` has `size` entries or no pair is seen `min_count` times: always the
+ * most frequent pair, or, by likelihood, the one that makes the text likeliest. */
 typedef struct qkv_merge_rule {
     size_t size;
     uint64_t min_count;

@@ -73,10 +73,15 @@ static qkv_status choose(const qkv_alphabet_rule *rule, alphabet *a) {
         if (a->count[cp] < UINT64_MAX >> 1) total += (double)a->count[cp];
     }
     qsort(a->kept, n, sizeof *a->kept, by_count);
+    size_t room = rule->room;
     for (a->n_kept = 0; a->n_kept < n && a->n_kept < rule->max; a->n_kept++) {
-        if (a->kept[a->n_kept].count == UINT64_MAX >> 1) continue;
+        const character *c = &a->kept[a->n_kept];
+        const size_t forms = 1 + (a->seen[c->cp] >> CONTINUING & 1) + (a->seen[c->cp] >> END & 1);
+        if (forms > room) break;
+        room -= forms;
+        if (c->count == UINT64_MAX >> 1) continue;
         if (covered >= rule->coverage * total) break;
-        covered += (double)a->kept[a->n_kept].count;
+        covered += (double)c->count;
     }
     qsort(a->kept, a->n_kept, sizeof *a->kept, by_code_point);
     return QKV_OK;

@@ -1,22 +1,26 @@
 /* Byte-pair encoding, and WordPiece: join the best pair of neighbours, again and again.
  *
- * The corpus is never counted twice. Each pair knows its count and the words it stands in; joining
- * (a, b) visits only those words and changes the counts of the neighbours there: … x a b y …  →  …
- * x ab y …      (x,a) and (b,y) lose, (x,ab) and (ab,y) gain. For one merge all four kinds of pair
- * share a or b or ab, so their changes are summed in arrays indexed by the other symbol; the hash
- * table of pairs is asked once per distinct pair, not once per place.
+ * The corpus is never counted twice. Each pair knows its count and the words it stands in; joining (a, b)
+ * visits only those words and changes the counts of the neighbours there:
+ *     … x a b y …  becomes  … x ab y …:   (x, a) and (b, y) lose, (x, ab) and (ab, y) gain.
+ * For one merge all four kinds of pair share a or b or ab, so their changes are summed in arrays indexed by
+ * the other symbol; the hash table of pairs is asked once per distinct pair, not once per place.
  *
  * The next pair comes from a heap with lazy entries: an entry whose score has fallen since it was
  * pushed is pushed again with the score of now; one whose score has risen has a younger twin and is
  * dropped.
  *
- * Score: BPE takes the count; WordPiece takes count(ab) / (count(a)·count(b)), by which joining the
- * pair raises the likelihood of the text under independent tokens. Ties go to the pair with the
- * smaller first id, then the smaller second id (the rule of Hugging Face `tokenizers`). */
+ * Score: BPE takes the count; WordPiece takes the gain in the log-likelihood of the text, with tokens
+ * drawn independently, that joining the pair brings:
+ *     count(ab) · log( count(ab)·N / (count(a)·count(b)) ),     N: all tokens of the text.
+ * (The bare ratio, often given as the rule, prefers pairs of rare characters: with 8,000 tokens of film
+ * reviews it does not get as far as "the".) A pair that does not gain is not joined. Ties go to the pair
+ * with the smaller first id, then the smaller second id: the rule of Hugging Face `tokenizers`. */
 #include "text/train.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef QKV_VEC(uint32_t) index_list;
@@ -56,9 +60,10 @@ typedef struct merger {
     /* by symbol, `room` of each */
     size_t room;
     change *side[SIDES];
-    int64_t *count;       /* likelihood only, as is the next */
-    index_list *pairs_of; /* all pairs that contain the symbol */
+    int64_t *count;       /* of the symbol in the text */
+    index_list *pairs_of; /* all pairs that contain the symbol; likelihood only */
     QKV_VEC(int32_t) touched[SIDES];
+    int64_t total; /* of all symbols */
 } merger;
 
 /* ---- the heap: largest score on top, then smallest key ---- */
@@ -84,7 +89,8 @@ static heap_entry pop(merger *m) {
 
 static double score_of(const merger *m, const pair *p) {
     if (!m->rule->likelihood) return (double)p->count;
-    return (double)p->count / ((double)m->count[p->left] * (double)m->count[p->right]);
+    const double single = (double)m->count[p->left] * (double)m->count[p->right];
+    return (double)p->count * log((double)p->count * (double)m->total / single);
 }
 
 static heap_entry entry_of(const merger *m, uint32_t index) {
@@ -194,6 +200,7 @@ static qkv_status count_pairs(merger *m) {
         for (uint32_t i = 0; i < m->length[w]; i++) {
             if (at[i] == QKV_NO_SYMBOL) continue;
             m->count[at[i]] += (int64_t)s->count[w];
+            m->total += (int64_t)s->count[w];
             if (i + 1 == m->length[w] || at[i + 1] == QKV_NO_SYMBOL) continue;
             uint32_t index;
             QKV_TRY(find_pair(m, at[i], at[i + 1], &index));
@@ -310,6 +317,7 @@ static qkv_status join(merger *m, uint32_t index, qkv_buf *text) {
         m->count[p.left] -= joined;
         m->count[p.right] -= joined;
         m->count[ab] += joined;
+        m->total -= joined;
         status = push_risen(m, p.left, p.right);
     }
 done:
@@ -323,6 +331,7 @@ static qkv_status merge_all(merger *m) {
     size_t first = m->out->tokens.n;
     while (status == QKV_OK && m->heap.n && m->out->tokens.n < m->rule->size) {
         heap_entry top = pop(m);
+        if (top.score <= 0) break; /* scores in the heap are never too low: there is no gain left */
         double now = score_of(m, &m->pairs.at[top.pair]);
         if (now > top.score) continue;
         if (now < top.score || !candidate(m, top.pair)) {

@@ -108,11 +108,11 @@ static qkv_status make_symbols(training *t, const qkv_word_marks *marks, qkv_wor
         qkv_byte_level_name(all, sizeof all, &bytes);
         QKV_TRY(bytes.status);
     }
-    const size_t room = spec->vocab_size - t->made.tokens.n; /* checked: specials leave some */
     const qkv_alphabet_rule rule = {
         .marks = *marks,
         .coverage = spec->coverage > 0 ? spec->coverage : kind_of(t)->coverage,
-        .max = spec->max_alphabet && spec->max_alphabet < room ? spec->max_alphabet : room,
+        .max = spec->max_alphabet ? spec->max_alphabet : SIZE_MAX,
+        .room = spec->vocab_size - t->made.tokens.n, /* checked: specials leave some */
         .required = bytes.data,
     };
     qkv_status status = qkv_symbols_make(&t->words, &rule, vocab, out);

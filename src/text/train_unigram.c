@@ -3,11 +3,11 @@
  *
  *   E: the expected count of each piece, by forward-backward over each distinct word's lattice,
  *          α(j) = Σ α(i) p(i…j),   β(i) = Σ p(i…j) β(j),   E[piece] += count · α(i) p β(j) / α(n);
- *   M: log p = ψ(E) − ψ(ΣE). The digamma function ψ in place of the logarithm is the mean-field
- * step of a Bayesian model with a sparse prior: it lowers rare pieces, and those under half a count
- * are dropped; prune: a piece's loss is what the likelihood of its best segmentations falls when it
- * is replaced by the best segmentation of itself in other pieces; a quarter of the pieces, those of
- * the smallest loss, go.
+ *   M: log p = ψ(E) − ψ(ΣE). The digamma function ψ in place of the logarithm is the mean-field step of
+ *      a Bayesian model with a sparse prior: it lowers rare pieces; those under half a count are dropped;
+ *   prune: a piece's loss is what the likelihood of the best segmentations falls when it is replaced by
+ *      the best segmentation of itself in other pieces; the quarter of the pieces with the smallest
+ *      loss goes.
  *
  * Two rounds of E and M between prunings, as SentencePiece does; at the end one pruning by loss to
  * the exact size and two more rounds. Characters are never dropped, so every word of the alphabet
