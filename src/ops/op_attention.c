@@ -1,11 +1,14 @@
-/* o = P (v + rel_v[r]),  P = dropout(softmax(s)),  s_ij = scale·q_i·k_j + bias[r_ij] +
- * q_i·rel_k[r_ij], by head and sequence, over the keys j that query i sees.
+/* Attention, by head and sequence, over the keys j that query i sees; r = r_ij relates them:
+ *   s_ij = scale·q_i·k_j + bias[r] + q_i·rel_k[r],   P = dropout(softmax(s)),
+ *   o_i = Σ_j P_ij·(v_j + rel_v[r])
  *
- * With p the softmax before dropout and m its mask (already divided by 1 − rate):
- *   dp = m·(do (v + rel_v)ᵀ),  ds = p·(dp − Σ_j p·dp)            the softmax's Jacobian is diag(p)
- * − p pᵀ dv = (m·p)ᵀ do,  drel_v[r] = Σ_{r_ij = r} m·p·do dq = scale·ds k + Σ_j ds·rel_k[r],  dk =
- * scale·dsᵀ q,  dbias[r] = Σ_{r_ij = r} ds,  drel_k[r] = Σ ds·q The kernel makes p again from q, k
- * and each row's log of the softmax sum, which is all that is kept: no T×T matrix. */
+ * With p the softmax before dropout and m its mask, divided by 1 − rate already:
+ *   dp_ij = m_ij·do_i·(v_j + rel_v[r]),   ds = p·(dp − Σ_j p·dp)     as dp/ds = diag(p) − p pᵀ
+ *   dv_j = Σ_i m·p·do_i,                  drel_v[r] = Σ_{r_ij = r} m·p·do_i
+ *   dq_i = Σ_j ds·(scale·k_j + rel_k[r]), dk_j = scale·Σ_i ds·q_i
+ *   dbias[r] = Σ_{r_ij = r} ds,           drel_k[r] = Σ_{r_ij = r} ds·q_i
+ * The kernel makes p again from q, k and the log of each row's softmax sum, which is all that is
+ * kept: there is no T×T matrix in memory. */
 #include "ops/ops.h"
 #include "ops/expect.h"
 
@@ -13,7 +16,7 @@
 
 enum { Q, K, V, BIAS, REL_K, REL_V };
 
-/* Said here, because the kernel may have failed in another thread, whose message this one cannot see. */
+/* The kernel may have failed in another thread, whose message this one cannot see. */
 static qkv_tensor *no_scratch(qkv_tape *t) {
     return qkv_tape_fail(t, &qkv_op_attention, QKV_FAILED, "out of memory: the kernel's scratch");
 }

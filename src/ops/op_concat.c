@@ -1,5 +1,5 @@
-/* Columns side by side: z = [x₁ x₂ …]. Each gets its columns of dz. Parts may be views; of one part
- * it makes a copy. */
+/* Columns side by side: z = [x₁ x₂ …]. Each part gets its columns of dz. Parts may be views; of one
+ * part it makes a copy. */
 #include "ops/ops.h"
 #include "base/thread.h"
 

@@ -1,5 +1,6 @@
-/* y = x·m/(1 − p), with m a mask of zeros and ones that is never stored: element i of the node's
- * random stream. dx = dy·m/(1 − p). */
+/* y = x·m/(1 − p), with m a mask of zeros and ones that is never stored: it is made again from the
+ * node's random stream, element by element.
+ *   dx = dy·m/(1 − p) */
 #include "ops/ops.h"
 #include "ops/expect.h"
 

@@ -1,9 +1,9 @@
 /* y_r = dropout(scale·table[id_r] + position[pos_r]).
  *
- *   dtable[v] = scale·Σ_{r: id_r = v} g_r,   dposition[p] = Σ_{r: pos_r = p} g_r,   g =
- * dropout(dy), in place of dy Rows are grouped by id, so each row of the table has one owner and a
- * fixed order of its sum. The table may be any tensor: with activations it picks rows, for the
- * masked positions of a language model. */
+ * With g = dropout(dy), the same mask, in place of dy:
+ *   dtable[v] = scale·Σ_{r: id_r = v} g_r,   dposition[p] = Σ_{r: pos_r = p} g_r
+ * Rows are grouped by id, so that each row of the table has one owner and a fixed order of its sum.
+ * The table may be any tensor: of activations it picks rows, those that were masked for example. */
 #include "ops/ops.h"
 #include "ops/expect.h"
 #include "ops/scatter.h"

@@ -1,8 +1,8 @@
 /* One row y_s for each bag s of ids: the sum or the mean of their rows of the table, each times its
- * weight. A bag may be empty (a text without a known n-gram): its row is zero. y_s = c_s Σ_{i in s}
- * w_i·table[id_i],   c = 1 (sum) or 1/n_s (mean)
+ * weight. A bag may be empty (a text without a known n-gram): its row is zero.
+ *   y_s = c_s·Σ_{i in s} w_i·table[id_i],   c_s = 1 (sum) or 1/n_s (mean)
  *
- *   dtable[v] = Σ_{i: id_i = v} c_s·w_i·dy_s, grouped by id as for the embedding */
+ *   dtable[v] = Σ_{i: id_i = v} c_s·w_i·dy_s,   grouped by id as for the embedding */
 #include "ops/ops.h"
 #include "ops/expect.h"
 #include "ops/scatter.h"

@@ -1,7 +1,7 @@
 /* y = act(a)·b by element,  [a b] = x Wᵀ + bias:  W (2F, in) holds the rows of a above those of b.
  *
- *   da = dy·b·act'(a),  db = dy·act(a);  then dW, dx and dbias as for a linear map with dz = [da
- * db] Only [a b] is kept; dz takes its place. */
+ *   da = dy·b·act'(a),  db = dy·act(a);   dW, dx, dbias as for a linear map with dz = [da db]
+ * Only [a b] is kept, and dz takes its place. */
 #include "ops/ops.h"
 #include "ops/product.h"
 

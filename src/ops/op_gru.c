@@ -3,11 +3,12 @@
  *   r = σ(g_r + p_r),  z = σ(g_z + p_z),  n = tanh(g_n + r·p_n),  h = (1 − z)·n + z·h₋
  *
  * Backward in time, with dh from above plus what the next step sends:
- *   dg_n = dh·(1−z)·(1−n²),   dp_n = dg_n·r,   dg_r = dp_r = dg_n·p_n·r(1−r),   dg_z = dp_z =
- * dh·(h₋ − n)·z(1−z) dh₋ = dh·z + dp Wh dWx = dgᵀ x,  dbx = Σ dg,  dWh = dpᵀ h₋,  dbh = Σ dp,  dx =
- * dg Wx dg and dp differ in their last third only, so dp is kept as two parts: (dg_r dg_z) and
- * dp_n. As for the LSTM, all products but those of dh₋ run once over all rows in the timeline's
- * order. */
+ *   dg_n = dh·(1−z)·(1−n²),          dp_n = dg_n·r
+ *   dg_r = dp_r = dg_n·p_n·r(1−r),   dg_z = dp_z = dh·(h₋ − n)·z(1−z)
+ *   dh₋ = dh·z + dp Wh
+ *   dWx = dgᵀ x,  dbx = Σ dg,  dWh = dpᵀ h₋,  dbh = Σ dp,  dx = dg Wx
+ * dg and dp differ in their last third only, so dp is kept as two parts: (dg_r dg_z) and dp_n. As
+ * for the LSTM, all products but those of dh₋ run once over all rows, in the timeline's order. */
 #include "ops/ops.h"
 #include "ops/expect.h"
 #include "ops/product.h"

@@ -1,10 +1,10 @@
-/* s = x + dropout(r),  y = h·gain + bias,  h = (s − μ)·ρ  by row; layer norm: μ the mean, ρ one
- * over the deviation; RMS norm: μ = 0.
+/* s = x + dropout(r),  h = (s − μ)·ρ,  y = h·gain + bias,  by row.
+ * Layer norm: μ is the row's mean, ρ one over its deviation. RMS norm: μ = 0, ρ = 1/√(mean s²).
  *
  * With g = dy·gain and means over the row (μ and ρ depend on s too):
- *   ds = ρ·(g − mean g − h·mean(g·h)) + what arrives at s from elsewhere       (RMS norm: without
- * mean g) dgain = Σ dy·h,  dbias = Σ dy;   dx = ds,  dr = dropout(ds) with the same mask Kept: s
- * and two numbers a row. ds takes the place of dy and is handed on to x without a copy. */
+ *   ds = ρ·(g − mean g − h·mean(g·h)) + what arrives at s from elsewhere;  RMS: without mean g
+ *   dgain = Σ dy·h,  dbias = Σ dy,   dx = ds,   dr = dropout(ds) with the same mask
+ * Kept: s and two numbers a row. ds takes the place of dy and is handed on to x without a copy. */
 #include "ops/ops.h"
 #include "ops/expect.h"
 

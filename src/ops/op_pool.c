@@ -1,7 +1,7 @@
-/* One row y_s for each sequence s of rows x_r:
- *   mean   y = (1/n) Σ x_r           dx_r = dy/n
- *   max    y_j = max_r x_rj          dx_rj = dy_j where r is the first row that has the largest
- * x_rj, else 0 first, last                      dx = dy in that row, else 0 */
+/* One row y for each sequence of n rows x_r:
+ *   mean           y = (1/n) Σ x_r       dx_r = dy/n
+ *   max            y_j = max_r x_rj      dx_rj = dy_j in the first row that has the largest, else 0
+ *   first, last    y = that row          dx_r = dy in that row, else 0 */
 #include "ops/ops.h"
 #include "ops/expect.h"
 #include "base/thread.h"

@@ -1,7 +1,7 @@
-/* Rotary positions: pair (a, b) of a head in a row at position p turns by the angle θ of (p, pair),
- * in place: a' = a cos θ − b sin θ,  b' = a sin θ + b cos θ A rotation's transpose is its inverse,
- * so the gradient is turned back by the same angles, in place too: the result is a view of x, and
- * shares x's gradient. */
+/* Rotary positions: a pair (a, b) of a head turns by the angle θ of its row's position, in place:
+ *   a' = a cos θ − b sin θ,   b' = a sin θ + b cos θ
+ * A rotation's transpose is its inverse, so the gradient is turned back by the same angle, in place
+ * too: the result is a view of x and shares x's gradient. */
 #include "ops/ops.h"
 #include "ops/expect.h"
 

@@ -1,11 +1,11 @@
-/* Softmax cross-entropy of z = x Wᵀ + b against targets, a chunk of rows at a time, so that the
- * logits of a whole batch never exist. loss = scale·Σ_r w_r ((1 − ε)·(lse_r − z_rt) + ε·(lse_r −
- * mean_j z_rj)),   lse = log Σ_j exp z_j
+/* Softmax cross-entropy of z = x Wᵀ + b against targets t, a chunk of rows at a time, so that the
+ * logits of a whole batch never exist:
+ *   loss = scale·Σ_r w_r·((1 − ε)·(lse_r − z_rt) + ε·(lse_r − mean_j z_rj)),  lse = log Σ_j exp z_j
  *
  *   dz = scale·w·(softmax(z) − (1 − ε)·[j = t] − ε/V),   dx = dz W,  dW += dzᵀ x,  db += Σ dz
- * While training the gradients are made in forward, when a chunk's logits are at hand; making them
- * again in backward would cost a third product. That fixes the upstream gradient to 1, so the op is
- * a root: it must be a loss itself. */
+ * While training the gradients are made in forward, when a chunk's logits are at hand; to make them
+ * in backward would cost the first product again. That fixes the upstream gradient to 1, so the op
+ * is a root: it must be a loss itself. */
 #include "ops/ops.h"
 #include "ops/expect.h"
 #include "ops/product.h"

@@ -101,22 +101,21 @@ typedef enum qkv_pool_kind {
 } qkv_pool_kind;
 qkv_tensor *qkv_pool(qkv_tape *t, qkv_tensor *x, qkv_layout layout, qkv_pool_kind kind);
 
-/* Linformer's projection along the sequence: out_s = E[:r_s, :len_s] · x_s with r_s = min(r, len_s).
+/* Linformer's projection along the sequence: out_s = E[:r_s, :len_s]·x_s, r_s = min(r, len_s).
  * e (r, N_max) shared by all columns, or (groups·r, N_max): the g-th group of columns uses the g-th
  * block. *out says how the shorter sequences lie. */
 qkv_tensor *qkv_sequence_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *e, qkv_layout layout,
                                 int32_t groups, qkv_layout *out);
 
-/* Recurrent layers over packed sequences; input products are batched over time.
- * LSTM: w_x (4k, d), w_h (4k, k), b (1, 4k) in the order f, u, o, c̃ of SPEC.md. Returns a (R, k).
- * GRU: w_x (3k, d), w_h (3k, k), b_x, b_h (1, 3k) in the order r, z, n: n = tanh(x-part +
- * r·(h-part)). */
+/* Recurrent layers over packed sequences; input products are batched over time. They return the
+ * states of every row (R, k).
+ * LSTM: w_x (4k, d), w_h (4k, k), b (1, 4k), in the order f, u, o, c̃: forget, update, output, new.
+ * GRU: w_x (3k, d), w_h (3k, k), b_x, b_h (1, 3k), in the order r, z, n. */
 typedef struct qkv_recurrent_spec {
     qkv_layout layout;
-    bool reverse;        /* from the last row of each sequence to the first */
-    qkv_tensor *h0, *c0; /* (n, k) or NULL: zeros; may want gradients */
-    qkv_tensor **h_last,
-        **c_last; /* when not NULL: final states (n, k), EVAL mode only (decoding) */
+    bool reverse;                  /* from the last row of each sequence to the first */
+    qkv_tensor *h0, *c0;           /* (n, k) or NULL: zeros; may want gradients */
+    qkv_tensor **h_last, **c_last; /* not NULL: get the final states (n, k); EVAL only */
 } qkv_recurrent_spec;
 qkv_tensor *qkv_lstm(qkv_tape *t, qkv_tensor *x, qkv_tensor *w_x, qkv_tensor *w_h, qkv_tensor *b,
                      const qkv_recurrent_spec *spec);
@@ -124,10 +123,10 @@ qkv_tensor *qkv_gru(qkv_tape *t, qkv_tensor *x, qkv_tensor *w_x, qkv_tensor *w_h
                     qkv_tensor *b_h, const qkv_recurrent_spec *spec);
 
 /* Softmax cross-entropy of x Wᵀ + b against targets, chunked over rows: the logits of the whole
- * batch never exist. While training the gradients of x, W and b are made in the same pass (the
- * logits are at hand), so the loss must be a root of backward: its upstream gradient must be 1;
- * weigh it with `scale` instead. loss = scale · Σ_r w_r ((1 − ε)·nll_r + ε·mean nll_r), a 1×1
- * tensor. w NULL: x already holds logits (R, V). */
+ * batch never exist. A 1×1 tensor:
+ *   loss = scale·Σ_r w_r·((1 − ε)·nll_r + ε·mean nll_r)
+ * w NULL: x already holds logits (R, V). While training the gradients are made in the same pass, so
+ * the loss must be one of qkv_tape_backward's, with nothing after it; weigh it by `scale`. */
 typedef struct qkv_xent_spec {
     const int32_t *targets; /* R; −1: ignored */
     const real *weights;    /* R, or NULL */
@@ -135,8 +134,7 @@ typedef struct qkv_xent_spec {
     real scale;         /* 0 means 1 / (number of targets that are not ignored) */
     int64_t *n_targets; /* out, may be NULL: targets counted */
     int64_t *n_right;   /* out, may be NULL: rows whose largest logit is the target */
-    real
-        *row_loss; /* out (R), may be NULL: each row's unscaled, unsmoothed nll (0 where ignored) */
+    real *row_loss;     /* out (R), may be NULL: each row's plain nll (0 where ignored) */
 } qkv_xent_spec;
 qkv_tensor *qkv_xent(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b,
                      const qkv_xent_spec *spec);

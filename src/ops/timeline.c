@@ -14,11 +14,10 @@ bool qkv_timeline_make(qkv_tape *t, const qkv_op *op, const qkv_layout *layout, 
     if (!memory) return false;
     qkv_timeline l = {.n = n, .steps = steps, .rows = rows, .row = memory, .order = memory + rows};
     l.first = l.order + n;
-    int32_t *place =
-        l.first + steps + 1; /* by length: where the next sequence of that length goes */
 
-    /* place[τ]: sequences with more than τ rows: the size of block τ, and where those of length τ
-     * go. */
+    /* place[τ]: sequences with more than τ rows: the size of block τ, and where the next sequence
+     * of length τ goes. */
+    int32_t *place = l.first + steps + 1;
     memset(place, 0, ((size_t)steps + 2) * sizeof *place);
     for (int32_t s = 0; s < n; s++) place[qkv_layout_len(layout, s) - 1]++;
     for (int32_t len = steps - 1; len >= 0; len--) place[len] += place[len + 1];
