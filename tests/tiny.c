@@ -46,6 +46,7 @@ void tiny_batch_make(tiny_batch *b, const int32_t *lengths, int32_t n, int32_t v
 
 qkv_status tiny_build(const char *assignments, qkv_model **out) {
     qkv_config config;
+    *out = NULL;
     qkv_config_default(&config);
     qkv_settings s = qkv_config_settings(&config);
     QKV_TRY(qkv_settings_assign(

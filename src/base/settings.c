@@ -151,11 +151,13 @@ qkv_status qkv_settings_set(const qkv_settings *groups, size_t n, const char *ke
         return set_text(&groups[g], row, value);
     qkv_json doc;
     qkv_json_limits limits = {.bytes = 400, .nodes = 1, .depth = 1};
-    if (qkv_json_parse(&doc, row->name, value, strlen(value), limits) != QKV_OK)
+    qkv_status status = qkv_json_parse(&doc, row->name, value, strlen(value), limits);
+    if (status == QKV_FAILED) return status;
+    if (status != QKV_OK)
         return row->type == QKV_SETTING_BOOL
                    ? qkv_fail(QKV_USAGE, "%s = %.60s: it must be true or false", row->name, value)
                    : not_in_bounds(row, value);
-    qkv_status status = set_json(&groups[g], row, qkv_json_root(&doc), value);
+    status = set_json(&groups[g], row, qkv_json_root(&doc), value);
     qkv_json_free(&doc);
     return status;
 }

@@ -31,6 +31,7 @@ qkv_settings qkv_config_settings(qkv_config *config) {
 
 void qkv_config_default(qkv_config *config) {
     qkv_settings s = qkv_config_settings(config);
+    memset(config, 0, sizeof *config); /* gaps too, so that equal configurations have equal bytes */
     qkv_settings_default(&s);
 }
 

@@ -113,7 +113,7 @@ static bool open_cache(qkv_tape *t, qkv_cache *cache, const qkv_tokens *tgt,
         return false;
     }
     if (qkv_kv_begin(kv, &tgt->layout) != QKV_OK) {
-        qkv_tape_fail_below(t, &model_op);
+        qkv_tape_fail(t, &model_op, QKV_USAGE, "%s", qkv_error());
         return false;
     }
     if (!memory || kv->memory_rows) return true;
