@@ -72,7 +72,8 @@ qkv_status qkv_tokenizer_set_ranked_bpe(qkv_tokenizer *tok, const qkv_text *toke
                                         size_t n_merges, const qkv_bpe_options *options) {
     if (n_merges > QKV_MERGES_MAX)
         return qkv_fail(QKV_BAD_FILE, "%zu merges: at most %u are read", n_merges, QKV_MERGES_MAX);
-    QKV_TRY(put_tokens(tok, tokens, n));
+    if (tokens) QKV_TRY(put_tokens(tok, tokens, n));
+    n = qkv_tokenizer_size(tok);
     for (size_t i = 0; i < n_merges; i++)
         if ((size_t)merges[i].left >= n || (size_t)merges[i].right >= n ||
             (size_t)merges[i].result >= n)
@@ -161,10 +162,18 @@ static qkv_status read_merges(qkv_tokenizer *tok, qkv_json_at list, size_t prefi
 }
 
 qkv_status qkv_vocab_parse(qkv_tokenizer *tok, qkv_json_at json) {
-    qkv_json_at vocab, at;
-    if (!qkv_json_member(json, "vocab", &vocab) || qkv_json_kind_of(vocab) != QKV_JSON_OBJECT)
+    qkv_json_at vocab;
+    if (!qkv_json_member(json, "vocab", &vocab))
         return qkv_fail(QKV_BAD_FILE, "line %zu: the model has no vocab object",
                         qkv_json_line(json));
+    return qkv_vocab_put_object(tok, vocab);
+}
+
+qkv_status qkv_vocab_put_object(qkv_tokenizer *tok, qkv_json_at vocab) {
+    qkv_json_at at;
+    if (qkv_json_kind_of(vocab) != QKV_JSON_OBJECT)
+        return qkv_fail(QKV_BAD_FILE, "line %zu: a vocabulary must be an object of token: id",
+                        qkv_json_line(vocab));
     QKV_TRY(qkv_vocab_reserve(&tok->vocab, qkv_json_count(vocab), 8 * qkv_json_count(vocab)));
     for (bool more = qkv_json_first(vocab, &at); more; more = qkv_json_next(vocab, &at)) {
         const char *text;

@@ -68,6 +68,8 @@ static inline const qkv_merge_slot *qkv_bpe_find(const qkv_bpe *m, int32_t left,
 
 /* Puts the tokens of a "vocab" object; ids as given there. */
 qkv_status qkv_vocab_parse(qkv_tokenizer *tok, qkv_json_at json);
+/* The same from the object itself. */
+qkv_status qkv_vocab_put_object(qkv_tokenizer *tok, qkv_json_at vocab);
 void qkv_vocab_write(const qkv_tokenizer *tok, qkv_json_out *json);
 /* The ids of "<0x00>" … "<0xFF>", −1 where there is none. */
 void qkv_byte_fallback(const qkv_vocab *v, int32_t out[256]);

@@ -1,15 +1,80 @@
-/* Opening a tokenizer: which kind of file it is follows from its content. */
+/* Opening a tokenizer: which kind of file it is follows from its content, and so does what it is when it is none. */
 #include "text/reader.h"
 #include "base/file.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define FILE_MAX (256u << 20)
+#define FILE_MAX   (256u << 20)
+#define HEADER_MAX (1u << 30) /* a GGUF file may be a whole model: only its header is read */
+
+static bool begins(const char *data, size_t n, const char *with) {
+    return n >= strlen(with) && !memcmp(data, with, strlen(with));
+}
+
+/* Things that people hand over by mistake. */
+static const struct {
+    const char *begins, *is;
+} wrong[] = {
+    {"version https://git-lfs", "a Git LFS pointer, not the file itself: run `git lfs pull`"},
+    {"<!DOCTYPE", "an HTML page, not a tokenizer: the download was answered by a web page"},
+    {"<!doctype", "an HTML page, not a tokenizer: the download was answered by a web page"},
+    {"<html", "an HTML page, not a tokenizer: the download was answered by a web page"},
+    {"<?xml", "an XML document (often a server's error message), not a tokenizer"},
+    {"PK\x03\x04", "a ZIP archive: unpack it first"},
+    {"\x1F\x8B", "a gzip file: unpack it first"},
+    {"\xFD"
+     "7zXZ",
+     "an xz file: unpack it first"},
+    {"\x28\xB5\x2F\xFD", "a zstd file: unpack it first"},
+    {"\x80\x02",
+     "a Python pickle, which is never read: save the tokenizer as tokenizer.json instead"},
+    {"\x80\x04",
+     "a Python pickle, which is never read: save the tokenizer as tokenizer.json instead"},
+    {"\x80\x05",
+     "a Python pickle, which is never read: save the tokenizer as tokenizer.json instead"},
+    {"\x7F"
+     "ELF",
+     "a program, not a tokenizer"},
+    {"\x89PNG", "a picture, not a tokenizer"},
+};
+
+/* "base64 digits" on the first line. */
+static bool looks_like_ranks(const char *data, size_t n) {
+    size_t i = 0;
+    while (i < n && i < 4096 && data[i] != ' ' && data[i] != '\n') i++;
+    if (i == 0 || i % 4 || i + 1 >= n || data[i] != ' ') return false;
+    for (i++; i < n && data[i] != '\n' && data[i] != '\r'; i++)
+        if (data[i] < '0' || data[i] > '9') return false;
+    return true;
+}
+
+/* A protobuf whose first field is a piece: 0A, a length, 0A again. */
+static bool looks_like_sentencepiece(const char *data, size_t n) {
+    return n > 4 && data[0] == 0x0A &&
+           (data[2] == 0x0A || ((uint8_t)data[1] >= 0x80 && data[3] == 0x0A)) &&
+           memchr(data, 0, n < 4096 ? n : 4096);
+}
+
+static qkv_status read_any(qkv_tokenizer *tok, const char *name, const char *data, size_t n) {
+    size_t i = begins(data, n, "\xEF\xBB\xBF") ? 3 : 0;
+    if (begins(data, n, "GGUF")) return qkv_read_gguf(tok, name, data, n);
+    if (looks_like_sentencepiece(data, n)) return qkv_read_sentencepiece(tok, name, data, n);
+    while (i < n && strchr(" \t\r\n", data[i]) && data[i]) i++;
+    if (i == n) return qkv_fail(QKV_BAD_FILE, "%s: an empty file: the download failed?", name);
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
+        if (begins(data + i, n - i, wrong[w].begins))
+            return qkv_fail(QKV_BAD_FILE, "%s: %s", name, wrong[w].is);
+    if (data[i] == '{') return qkv_read_tokenizer_json(tok, name, data, n);
+    if (looks_like_ranks(data, n)) return qkv_read_tiktoken(tok, name, data, n);
+    return qkv_read_vocab_txt(tok, name, data, n);
+}
 
 qkv_status qkv_tokenizer_parse(const char *name, const char *data, size_t n, qkv_tokenizer **out) {
     qkv_tokenizer *tok;
     QKV_TRY(qkv_tokenizer_new(&tok));
-    const qkv_status status = qkv_read_tokenizer_json(tok, name, data, n);
+    const qkv_status status = read_any(tok, name, data, n);
     if (status != QKV_OK)
         qkv_tokenizer_free(tok);
     else
@@ -17,10 +82,72 @@ qkv_status qkv_tokenizer_parse(const char *name, const char *data, size_t n, qkv
     return status;
 }
 
-qkv_status qkv_tokenizer_open(const char *path, qkv_tokenizer **out) {
+static qkv_status open_pair(const char *vocab, const char *merges, qkv_tokenizer **out) {
+    qkv_file v, m;
+    qkv_tokenizer *tok = NULL;
+    QKV_TRY(qkv_file_open(vocab, FILE_MAX, &v));
+    qkv_status status = qkv_file_open(merges, FILE_MAX, &m);
+    if (status == QKV_OK) {
+        status = qkv_tokenizer_new(&tok);
+        if (status == QKV_OK)
+            status = qkv_read_vocab_json(tok, vocab, v.data, v.size, m.data, m.size);
+        qkv_file_close(&m);
+    }
+    qkv_file_close(&v);
+    if (status != QKV_OK)
+        qkv_tokenizer_free(tok);
+    else
+        *out = tok;
+    return status;
+}
+
+static qkv_status open_file(const char *path, qkv_tokenizer **out) {
     qkv_file file;
-    QKV_TRY(qkv_file_open(path, FILE_MAX, &file));
-    const qkv_status status = qkv_tokenizer_parse(path, file.data, file.size, out);
+    QKV_TRY(qkv_file_open(path, HEADER_MAX, &file));
+    qkv_status status = QKV_OK;
+    if (file.size > FILE_MAX && !begins(file.data, file.size, "GGUF"))
+        status = qkv_fail(QKV_BAD_FILE, "%s: %zu bytes: tokenizers are read up to %u", path,
+                          file.size, FILE_MAX);
+    if (status == QKV_OK) status = qkv_tokenizer_parse(path, file.data, file.size, out);
     qkv_file_close(&file);
     return status;
+}
+
+/* The files of a model folder, in the order in which they are preferred. */
+static const char *const names[] = {"tokenizer.json", "tokenizer.model", "spiece.model",
+                                    "sentencepiece.bpe.model", "vocab.txt"};
+
+static qkv_status open_folder(const char *path, qkv_tokenizer **out) {
+    qkv_buf file = {0}, merges = {0};
+    qkv_status status = QKV_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        qkv_buf_clear(&file);
+        if ((status = qkv_path_join(&file, path, names[i])) != QKV_OK) break;
+        if (!qkv_file_exists(file.data)) continue;
+        status = open_file(file.data, out);
+        qkv_buf_free(&file);
+        return status;
+    }
+    qkv_buf_clear(&file);
+    if (status == QKV_OK) status = qkv_path_join(&file, path, "vocab.json");
+    if (status == QKV_OK) status = qkv_path_join(&merges, path, "merges.txt");
+    if (status == QKV_OK) {
+        if (qkv_file_exists(file.data) && qkv_file_exists(merges.data))
+            status = open_pair(file.data, merges.data, out);
+        else
+            status = qkv_fail(
+                QKV_FAILED,
+                "%s: no tokenizer in this folder (looked for tokenizer.json, tokenizer.model, "
+                "spiece.model, vocab.txt, vocab.json with merges.txt)",
+                path);
+    }
+    qkv_buf_free(&file);
+    qkv_buf_free(&merges);
+    return status;
+}
+
+qkv_status qkv_tokenizer_open(const char *path, qkv_tokenizer **out) {
+    struct stat info;
+    if (stat(path, &info)) return qkv_fail(QKV_FAILED, "%s: %s", path, strerror(errno));
+    return S_ISDIR(info.st_mode) ? open_folder(path, out) : open_file(path, out);
 }

@@ -221,7 +221,7 @@ typedef struct qkv_bpe_options {
     double dropout;
 } qkv_bpe_options;
 
-/* Tokens' ids are their places; tokens[i].data NULL leaves id i free. Merges in order of rank,
+/* Tokens' ids are their places; tokens[i].data NULL leaves id i free; tokens NULL: the vocabulary is in place already. Merges in order of rank,
  * results in the vocabulary. For a byte-level pre-tokenizer the tokens are written in its alphabet
  * (qkv_byte_level_name), as in the file. */
 qkv_status qkv_tokenizer_set_bpe(qkv_tokenizer *tok, const qkv_text *tokens, size_t n,

@@ -1,5 +1,4 @@
-/* The readers of tokenizer files. Each fills a new tokenizer from memory, finished and ready; the
- * caller frees it on failure. */
+/* The readers of tokenizer files. Each fills a new tokenizer from memory, finished and ready; the caller frees it on failure. */
 #ifndef QKV_TEXT_READER_H
 #define QKV_TEXT_READER_H
 
@@ -7,5 +6,56 @@
 
 qkv_status qkv_read_tokenizer_json(qkv_tokenizer *tok, const char *name, const char *data,
                                    size_t n);
+qkv_status qkv_read_sentencepiece(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
+qkv_status qkv_read_gguf(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
+qkv_status qkv_read_tiktoken(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
+qkv_status qkv_read_vocab_txt(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
+/* GPT-2's pair of files. */
+qkv_status qkv_read_vocab_json(qkv_tokenizer *tok, const char *name, const char *vocab, size_t n,
+                               const char *merges, size_t n_merges);
+
+/* ---- what several of them need ---- */
+
+/* Pieces as SentencePiece's and GGUF's files give them. */
+typedef enum qkv_piece_type {
+    QKV_PIECE_NORMAL = 1,
+    QKV_PIECE_UNKNOWN,
+    QKV_PIECE_CONTROL,
+    QKV_PIECE_USER,
+    QKV_PIECE_UNUSED,
+    QKV_PIECE_BYTE
+} qkv_piece_type;
+
+typedef struct qkv_pieces {
+    qkv_text *text;
+    float *score;
+    uint8_t *type;
+    size_t n;
+    bool unigram, byte_fallback;
+    bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, whitespace_as_suffix;
+    const char *charsmap; /* NULL: none */
+    size_t charsmap_len;
+    int32_t unk, bos, eos, pad; /* −1: none */
+    bool add_bos, add_eos;
+} qkv_pieces;
+
+/* A tokenizer with SentencePiece's behaviour from its pieces. */
+qkv_status qkv_pieces_build(qkv_tokenizer *tok, const qkv_pieces *p);
+
+/* Every way to put a token together from two others, ranked by rank[result]: what a list of merges states for vocabularies
+ * that have none. Ranks must be distinct per token or equal on purpose. Frees nothing; *merges and *ranks are the caller's. */
+qkv_status qkv_merges_from_tokens(const qkv_text *tokens, const uint32_t *rank, size_t n,
+                                  qkv_merge **merges, uint32_t **ranks, size_t *n_merges);
+
+/* WordPiece with BERT's pipeline. */
+qkv_status qkv_build_bert(qkv_tokenizer *tok, const qkv_text *tokens, size_t n, bool lower);
+/* Byte-level BPE on a vocabulary that is in place; merges as lines "a b"; regex NULL: GPT-2's. The caller finishes it. */
+qkv_status qkv_build_gpt2(qkv_tokenizer *tok, const char *merges, size_t n, const char *regex);
+qkv_status qkv_set_byte_level(qkv_tokenizer *tok, const char *regex);
+
+/* Adds a special token. */
+qkv_status qkv_add_special(qkv_tokenizer *tok, const char *text, size_t len, int32_t id);
+/* "bos A eos": the post-processor that adds these ids, −1: none. */
+qkv_status qkv_set_template(qkv_tokenizer *tok, int32_t bos, int32_t eos);
 
 #endif

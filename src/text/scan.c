@@ -23,19 +23,20 @@ const qkv_scan_rules qkv_scan_cl100k = {.regex =
 #define LLAMA3(digits)                                                                             \
     "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                  \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|" WHITE
-static const qkv_scan_rules llama3 = {.regex = LLAMA3("\\p{N}{1,3}"),
-                                      .digits = 3,
-                                      .any_case = true,
-                                      .letter_prefix = true,
-                                      .line_ends = true};
-static const qkv_scan_rules qwen2 = {.regex = LLAMA3("\\p{N}"),
-                                     .digits = 1,
-                                     .any_case = true,
-                                     .letter_prefix = true,
-                                     .line_ends = true};
+const qkv_scan_rules qkv_scan_llama3 = {.regex = LLAMA3("\\p{N}{1,3}"),
+                                        .digits = 3,
+                                        .any_case = true,
+                                        .letter_prefix = true,
+                                        .line_ends = true};
+const qkv_scan_rules qkv_scan_qwen2 = {.regex = LLAMA3("\\p{N}"),
+                                       .digits = 1,
+                                       .any_case = true,
+                                       .letter_prefix = true,
+                                       .line_ends = true};
 
 const qkv_scan_rules *qkv_scan_find(const char *regex, size_t len) {
-    static const qkv_scan_rules *const all[] = {&qkv_scan_gpt2, &qkv_scan_cl100k, &llama3, &qwen2};
+    static const qkv_scan_rules *const all[] = {&qkv_scan_gpt2, &qkv_scan_cl100k, &qkv_scan_llama3,
+                                                &qkv_scan_qwen2};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strlen(all[i]->regex) == len && !memcmp(all[i]->regex, regex, len)) return all[i];
     return NULL;

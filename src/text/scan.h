@@ -19,7 +19,7 @@ typedef struct qkv_scan_rules {
 
 /* The rules of a regular expression spelt exactly so, or NULL. */
 const qkv_scan_rules *qkv_scan_find(const char *regex, size_t len);
-extern const qkv_scan_rules qkv_scan_gpt2, qkv_scan_cl100k;
+extern const qkv_scan_rules qkv_scan_gpt2, qkv_scan_cl100k, qkv_scan_llama3, qkv_scan_qwen2;
 
 /* End of the piece that begins at `at` < len: these expressions match everywhere. */
 size_t qkv_scan_next(const qkv_scan_rules *r, const char *text, size_t len, size_t at);
