@@ -8,6 +8,7 @@
  * Few rows (a step of decoding) take the same path with one panel of B at a time: the weights
  * stream through once. */
 #include "kern/isa/gemm.h"
+#include "kern/isa/math.h"
 #include "base/thread.h"
 
 #define KERN(ret, name, params) ret KERN_NAME(name) params;
@@ -85,14 +86,41 @@ typedef struct block {
 #define A_BLOCK (MTILES * (MR * KC + VW))
 #define B_BLOCK (KC * NC)
 
-/* The tile's values before the activation are kept, and the activation applied, while they are in
- * the L1 cache. */
-static void finish(const qkv_gemm *g, int64_t row, int64_t col, int rows, int64_t cols) {
-    for (int i = 0; i < rows; i++) {
-        real *const c = g->c + (row + i) * g->ldc + col;
-        if (g->pre) memcpy(g->pre + (row + i) * g->ldc + col, c, (size_t)cols * sizeof *c);
-        if (g->act != QKV_ACT_NONE) KERN_NAME(act)(g->act, c, c, cols);
+/* pre = c, then c = act(c), for a tile that is still in the L1 cache. */
+static inline __attribute__((always_inline)) void finish_as(const qkv_act act, const qkv_gemm *g,
+                                                            int64_t at, int rows, int64_t cols) {
+    for (int i = 0; i < rows; i++, at += g->ldc)
+        for (int64_t j = 0; j < cols; j += VW) {
+            const int64_t n = cols - j;
+            const vreal x = n < VW ? v_load_n(g->c + at + j, n) : v_load(g->c + at + j);
+            const vreal y = v_act(act, x);
+            if (n < VW) {
+                v_store_n(g->c + at + j, y, n);
+                if (g->pre) v_store_n(g->pre + at + j, x, n);
+            } else {
+                v_store(g->c + at + j, y);
+                if (g->pre) v_store(g->pre + at + j, x);
+            }
+        }
+}
+
+static void finish(const qkv_gemm *g, int64_t at, int rows, int64_t cols) {
+#define AS(name)                                                                                   \
+    case name:                                                                                     \
+        finish_as(name, g, at, rows, cols);                                                        \
+        break
+    switch (g->act) {
+        AS(QKV_ACT_NONE);
+        AS(QKV_ACT_RELU);
+        AS(QKV_ACT_GELU);
+        AS(QKV_ACT_GELU_TANH);
+        AS(QKV_ACT_SILU);
+        AS(QKV_ACT_TANH);
+        AS(QKV_ACT_SIGMOID);
+    case QKV_ACT_COUNT:
+        break;
     }
+#undef AS
 }
 
 /* A panel that sticks out of C: computed beside it, then the part inside is moved. */
@@ -163,7 +191,8 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
                 s->run[i](&t);
             else
                 edge_tile(t, s->run[i], rows, cols);
-            if (x->last && (g->act != QKV_ACT_NONE || g->pre)) finish(g, row, col, rows, cols);
+            if (x->last && (g->act != QKV_ACT_NONE || g->pre))
+                finish(g, row * g->ldc + col, rows, cols);
         }
     }
 }

@@ -20,15 +20,16 @@
 #endif
 #define NR (2 * VW)
 #ifndef KC
-#define KC 256 /* NR·KC reals of B stay in the L1 cache while the rows of A pass by */
+#define KC 512 /* NR·KC reals of B stay in the L1 cache while the rows of A pass by */
 #endif
 #ifndef MTILES
 #define MTILES 12
 #endif
 #define MC                                                                                         \
-    (MTILES * MR) /* MC·KC reals of A stay in the L2 cache while the columns of B pass by         \
+    (MTILES *                                                                                      \
+     MR)        /* MC·KC reals of A stay in the L2 cache while the columns of B pass by         \
                    */
-#define NC 1024   /* KC·NC reals of packed B belong to a thread */
+#define NC 1024 /* KC·NC reals of packed B belong to a thread */
 
 /* Does this set multiply pairs of bf16? (`wide` emulates it.) The others round to bf16 and multiply
  * in fp32. */

@@ -3,13 +3,16 @@
 #include "kern/isa/gemm.h"
 
 #define CHUNK VW /* k's packed at a time: what is converted afterwards is still in the L1 cache */
+#define AHEAD 16 /* k's fetched ahead */
 #define GROUP 8  /* panels packed side by side: a row of the source is read in long runs */
 
-/* out[p][0 … width) = x[p·ld + 0 … width), p < k; `valid` columns exist there */
+/* out[p][0 … width) = x[p·ld + 0 … width), p < k; `valid` columns exist there. The rows that lie
+ * `ahead` reals further on are fetched: they are too far apart for the CPU to guess. */
 static inline void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid, const int width,
-                             real *out) {
+                             int64_t ahead, real *out) {
     for (int64_t p = 0; p < k; p++, x += ld, out += width)
         for (int j = 0; j < width; j += VW) {
+            __builtin_prefetch(x + ahead + j);
             const int64_t n = valid - j;
             v_store(out + j, n >= VW ? v_load(x + j) : v_load_n(x + j, n < 0 ? 0 : n));
         }
@@ -79,6 +82,7 @@ static void round_run(real *x, int64_t n) {
 /* Packs k's p … p + n − 1 of panel i. */
 static void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, real *out) {
     const int64_t j = s->start[i], w = s->start[i + 1] - j, valid = s->start[s->panels] - j;
+    const int64_t ahead = p + AHEAD + n <= s->k ? AHEAD * s->ld : 0;
     const bool pairs = GEMM_PAIRS && s->precision == QKV_BF16;
     real chunk[CHUNK * NR + VW];
     real *const to = pairs ? chunk : out + p * s->width;
@@ -88,9 +92,9 @@ static void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, real *
     else if (s->k_contiguous)
         transpose_rows(x, s->ld, n, w, MR, to);
     else if (s->width == NR)
-        copy_rows(x, s->ld, n, valid, NR, to);
+        copy_rows(x, s->ld, n, valid, NR, ahead, to);
     else
-        copy_rows(x, s->ld, n, valid, MR, to);
+        copy_rows(x, s->ld, n, valid, MR, ahead, to);
     if (pairs)
         pair_rows(chunk, n, s->width, out + p / 2 * s->width);
     else if (s->precision == QKV_BF16)
