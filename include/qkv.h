@@ -182,6 +182,58 @@ QKV_API qkv_status qkv_config_keys(bool json, char **text);
 QKV_API bool qkv_preset_row(size_t i, const char **name, const char **summary,
                             const char **assignments);
 
+/* ---- training ---- */
+
+typedef enum qkv_progress_kind {
+    QKV_PROGRESS_NOTE,  /* `text` says something */
+    QKV_PROGRESS_STEP,  /* after each step: means since the last validation */
+    QKV_PROGRESS_VALID, /* after each validation */
+    QKV_PROGRESS_ALIVE  /* nothing new; a chance to stop */
+} qkv_progress_kind;
+
+typedef struct qkv_progress {
+    qkv_progress_kind kind;
+    int64_t step, steps, epoch;
+    double loss, accuracy; /* a mean over targets; a share of them */
+    double lr, norm;       /* of the step; the gradient's norm before clipping */
+    double tokens_per_s, gflops, seconds_left;
+    bool best;             /* VALID: the best so far */
+    const char *text;      /* NOTE: valid during the call */
+} qkv_progress;
+
+typedef struct qkv_train_request {
+    const char *task;          /* classify, translate, lm, mlm */
+    const char *const *train;  /* files, NULL at the end */
+    const char *const *valid;  /* the same; NULL: some of the training data is held out */
+    const char *out;           /* folder of the run and of the model; a run that is there is resumed */
+    const char *preset;        /* NULL: chosen from the size of the data */
+    const char *const *set;    /* "key=value" of the model's and the training's settings; NULL at the end; or NULL */
+    bool overwrite;            /* begin anew where there is a run */
+    bool (*progress)(void *user, const qkv_progress *p); /* may be NULL; false asks to stop */
+    void *user;
+} qkv_train_request;
+
+/* Trains a model and leaves its folder (config.json, model.safetensors, tokenizer.json). QKV_INTERRUPTED when progress asked to
+ * stop: everything is saved, and the same request goes on from there. */
+QKV_API qkv_status qkv_train(const qkv_train_request *request);
+/* Every key of a training's settings: default, what is allowed, what it means; row i, false past the end. */
+QKV_API bool qkv_train_key(size_t i, const char **name, const char **help);
+
+/* ---- models, used ---- */
+
+typedef struct qkv_text_model qkv_text_model; /* a model folder, opened: configuration, weights, tokenizer, labels */
+
+QKV_API qkv_status qkv_text_model_open(const char *folder, qkv_text_model **out);
+QKV_API void qkv_text_model_close(qkv_text_model *m);
+/* Its task: "classify", … */
+QKV_API const char *qkv_text_model_task(const qkv_text_model *m);
+/* A classifier's classes, in the order of the probabilities below; NULL past the end. */
+QKV_API const char *qkv_text_model_label(const qkv_text_model *m, size_t i);
+/* probabilities (n rows of as many as there are labels) of each class for each text. */
+QKV_API qkv_status qkv_classify(qkv_text_model *m, const qkv_text *texts, size_t n, float *probabilities);
+/* Scores the model on files like those of training (NULL at the end), as a table or a JSON object. */
+QKV_API qkv_status qkv_evaluate(qkv_text_model *m, const char *const *files, bool json, char **text);
+
 /* ---- for programs with a command line ---- */
 
 /* The exit code that fits a status. */

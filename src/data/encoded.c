@@ -45,6 +45,15 @@ qkv_status qkv_encoded_add(qkv_encoded *e, const int32_t *ids, int64_t n) {
     return QKV_OK;
 }
 
+qkv_status qkv_encoded_extend(qkv_encoded *e, const int32_t *ids, int64_t n) {
+    if (e->n_seq == 0) return qkv_encoded_add(e, ids, n);
+    QKV_TRY(grow(e, n));
+    int64_t *end = &e->start[e->n_seq];
+    if (n) memcpy(e->ids + *end, ids, (size_t)n * sizeof *ids);
+    *end += n;
+    return QKV_OK;
+}
+
 qkv_status qkv_encoded_label(qkv_encoded *e, int32_t label) {
     /* Capacity follows the examples: a power of two that is reached by doubling. */
     const size_t i = (size_t)e->n - 1;

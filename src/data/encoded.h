@@ -24,6 +24,8 @@ void qkv_encoded_free(qkv_encoded *e);
 
 /* Appends the next sequence; after each `sides` of them the example is whole. */
 qkv_status qkv_encoded_add(qkv_encoded *e, const int32_t *ids, int64_t n);
+/* Appends to the last sequence instead (or begins the first): a stream that comes in pieces. */
+qkv_status qkv_encoded_extend(qkv_encoded *e, const int32_t *ids, int64_t n);
 /* Gives the last whole example its label; use for all examples or for none. */
 qkv_status qkv_encoded_label(qkv_encoded *e, int32_t label);
 

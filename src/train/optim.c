@@ -50,17 +50,17 @@ static void sgd(const qkv_optim *o, const update *u) {
 }
 
 static const struct optim_row {
-    const char *name;
     void (*run)(const qkv_optim *o, const update *u);
     bool has_v, muon;
     qkv_optim_spec defaults;
 } table[QKV_OPTIM_COUNT] = {
-    [QKV_OPTIM_ADAMW] =
-        {"adamw", adamw, true, false, {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}},
-    [QKV_OPTIM_ADAM] = {"adam", adam, true, false, {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
-    [QKV_OPTIM_SGD] = {"sgd", sgd, false, false, {.momentum = 0.9}},
-    [QKV_OPTIM_MUON] = {"muon",
-                        adamw,
+    [QKV_OPTIM_ADAMW] = {adamw,
+                         true,
+                         false,
+                         {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}},
+    [QKV_OPTIM_ADAM] = {adam, true, false, {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+    [QKV_OPTIM_SGD] = {sgd, false, false, {.momentum = 0.9}},
+    [QKV_OPTIM_MUON] = {adamw,
                         true,
                         true,
                         {.beta1 = 0.9,
@@ -72,13 +72,15 @@ static const struct optim_row {
                          .muon_lr_scale = 1}},
 };
 
+const char *const qkv_optim_names[] = {"adamw", "adam", "sgd", "muon", NULL};
+
 const char *qkv_optim_name(qkv_optim_kind kind) {
-    return table[kind].name;
+    return qkv_optim_names[kind];
 }
 
 bool qkv_optim_by_name(const char *name, qkv_optim_kind *out) {
     for (int i = 0; i < QKV_OPTIM_COUNT; i++)
-        if (strcmp(table[i].name, name) == 0) return *out = (qkv_optim_kind)i, true;
+        if (strcmp(qkv_optim_names[i], name) == 0) return *out = (qkv_optim_kind)i, true;
     return false;
 }
 

@@ -77,6 +77,7 @@ qkv_status qkv_optim_step(qkv_optim *o, qkv_update *u);
 /* After a checkpoint's m, v and step were put in place: all rows are current. */
 void qkv_optim_restored(qkv_optim *o, int64_t step);
 
+extern const char *const qkv_optim_names[]; /* by kind, NULL at the end */
 const char *qkv_optim_name(qkv_optim_kind kind);
 bool qkv_optim_by_name(const char *name, qkv_optim_kind *out);
 

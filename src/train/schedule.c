@@ -27,14 +27,13 @@ static double inverse_sqrt(const qkv_schedule *s, int64_t step, double spent) {
     return sqrt(start / (double)step);
 }
 
-static const struct {
-    const char *name;
-    double (*factor)(const qkv_schedule *s, int64_t step, double spent);
-} table[QKV_SCHEDULE_COUNT] = {
-    [QKV_SCHEDULE_CONSTANT] = {"constant", constant},
-    [QKV_SCHEDULE_LINEAR] = {"linear", linear},
-    [QKV_SCHEDULE_COSINE] = {"cosine", cosine},
-    [QKV_SCHEDULE_INVERSE_SQRT] = {"inverse_sqrt", inverse_sqrt},
+const char *const qkv_schedule_names[] = {"constant", "linear", "cosine", "inverse_sqrt", NULL};
+
+static double (*const factors[QKV_SCHEDULE_COUNT])(const qkv_schedule *, int64_t, double) = {
+    [QKV_SCHEDULE_CONSTANT] = constant,
+    [QKV_SCHEDULE_LINEAR] = linear,
+    [QKV_SCHEDULE_COSINE] = cosine,
+    [QKV_SCHEDULE_INVERSE_SQRT] = inverse_sqrt,
 };
 
 double qkv_schedule_lr(const qkv_schedule *s, int64_t step) {
@@ -43,15 +42,5 @@ double qkv_schedule_lr(const qkv_schedule *s, int64_t step) {
     const int64_t span = s->steps - s->warmup;
     double spent = span > 0 ? (double)(step - s->warmup) / (double)span : 1;
     if (spent > 1) spent = 1;
-    return s->lr * table[s->kind].factor(s, step, spent);
-}
-
-const char *qkv_schedule_name(qkv_schedule_kind kind) {
-    return table[kind].name;
-}
-
-bool qkv_schedule_by_name(const char *name, qkv_schedule_kind *out) {
-    for (int i = 0; i < QKV_SCHEDULE_COUNT; i++)
-        if (strcmp(table[i].name, name) == 0) return *out = (qkv_schedule_kind)i, true;
-    return false;
+    return s->lr * factors[s->kind](s, step, spent);
 }

@@ -25,7 +25,6 @@ typedef struct qkv_schedule {
 /* The rate of update `step` (1 is the first). Beyond `steps` it stays what it was there. */
 double qkv_schedule_lr(const qkv_schedule *s, int64_t step);
 
-const char *qkv_schedule_name(qkv_schedule_kind kind);
-bool qkv_schedule_by_name(const char *name, qkv_schedule_kind *out);
+extern const char *const qkv_schedule_names[]; /* by kind, NULL at the end */
 
 #endif

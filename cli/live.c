@@ -1,0 +1,81 @@
+#include "live.h"
+#include "command.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number) {
+    if (caught) _exit(128 + number);
+    caught = number;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void cli_live_begin(cli_live *l, bool quiet) {
+    *l = (cli_live){.quiet = quiet, .terminal = isatty(STDERR_FILENO) != 0};
+    caught = 0;
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Ends the live line, so that what follows stands on its own. */
+static void clear(cli_live *l) {
+    if (l->line) fputs("\r\033[K", stderr);
+    l->line = false;
+}
+
+static void show_step(cli_live *l, const qkv_progress *p) {
+    const double every = l->terminal ? 0.1 : 10;
+    if (now() - l->last < every && p->step != 1) return;
+    l->last = now();
+    const long long left = (long long)p->seconds_left;
+    clear(l);
+    fprintf(stderr,
+            "step %lld/%lld  loss %.4f  right %.1f %%  lr %.2e  %.0f tokens/s  %.0f GFLOP/s  "
+            "%lld:%02lld left",
+            (long long)p->step, (long long)p->steps, p->loss, 100 * p->accuracy, p->lr,
+            p->tokens_per_s, p->gflops, left / 60, left % 60);
+    l->line = l->terminal;
+    if (!l->terminal) fputc('\n', stderr);
+}
+
+bool cli_live_show(void *user, const qkv_progress *p) {
+    cli_live *l = user;
+    if (l->quiet) return !caught;
+    switch (p->kind) {
+    case QKV_PROGRESS_NOTE:
+        clear(l);
+        fprintf(stderr, "%s\n", p->text);
+        break;
+    case QKV_PROGRESS_STEP:
+        show_step(l, p);
+        break;
+    case QKV_PROGRESS_VALID:
+        clear(l);
+        fprintf(stderr, "step %lld, epoch %lld: validation loss %.4f, %.2f %% right%s\n",
+                (long long)p->step, (long long)p->epoch, p->loss, 100 * p->accuracy,
+                p->best ? "  (best so far)" : "");
+        break;
+    case QKV_PROGRESS_ALIVE:
+        break;
+    }
+    return !caught;
+}
+
+void cli_live_end(cli_live *l) {
+    clear(l);
+}
+
+int cli_live_code(qkv_status status) {
+    if (status == QKV_OK) return 0;
+    const int code = cli_fail(status);
+    return status == QKV_INTERRUPTED && caught ? 128 + caught : code;
+}

@@ -1,0 +1,160 @@
+/* Opening and writing model folders. */
+#include "api/textmodel.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "model/weights.h"
+
+qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok) {
+    qkv_task_spec spec = {.bos = qkv_tokenizer_special(tok, QKV_TOK_BOS),
+                          .eos = qkv_tokenizer_special(tok, QKV_TOK_EOS),
+                          .mask = qkv_tokenizer_special(tok, QKV_TOK_MASK),
+                          .vocab_size = (int32_t)qkv_tokenizer_size(tok)};
+    /* BERT's tokenizers begin and end a text with [CLS] and [SEP]. */
+    if (spec.bos < 0) spec.bos = qkv_tokenizer_special(tok, QKV_TOK_CLS);
+    if (spec.eos < 0) spec.eos = qkv_tokenizer_special(tok, QKV_TOK_SEP);
+    /* Special tokens come first in tokenizers trained here; elsewhere only that run is spared. */
+    for (int role = 0; role < QKV_TOK_SPECIALS; role++) {
+        const int32_t id = qkv_tokenizer_special(tok, (qkv_special)role);
+        if (id >= 0 && id < 8 && id >= spec.n_special) spec.n_special = id + 1;
+    }
+    return spec;
+}
+
+qkv_corpus_shape qkv_corpus_shape_of(qkv_task_kind task) {
+    static const qkv_corpus_shape shapes[QKV_TASK_COUNT] = {
+        [QKV_TASK_CLASSIFY] = QKV_CORPUS_LABELLED, [QKV_TASK_TRANSLATE] = QKV_CORPUS_PARALLEL,
+        [QKV_TASK_LM] = QKV_CORPUS_STREAM,         [QKV_TASK_MLM] = QKV_CORPUS_LINES,
+        [QKV_TASK_EMBED] = QKV_CORPUS_LINES,
+    };
+    return shapes[task];
+}
+
+qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config) {
+    const qkv_task_kind task = (qkv_task_kind)config->task;
+    const bool framed = task == QKV_TASK_TRANSLATE || task == QKV_TASK_LM; /* by the task itself */
+    return (qkv_tokenise_spec){.sides = task == QKV_TASK_TRANSLATE ? 2 : 1,
+                               .no_special = framed,
+                               .join = task == QKV_TASK_LM,
+                               .max_tokens = task == QKV_TASK_LM ? 0
+                                             : framed            ? config->max_len - 1
+                                                                 : config->max_len};
+}
+
+/* ---- config.json ---- */
+
+static void write_json(const qkv_config *config, const qkv_labels *labels, qkv_buf *out) {
+    qkv_json_out j = qkv_json_begin(out, 2);
+    qkv_json_open(&j, '{');
+    qkv_json_put_key(&j, "qkv_version");
+    qkv_json_put_text(&j, qkv_version());
+    qkv_config_write(config, &j);
+    if (labels && labels->n) {
+        qkv_json_put_key(&j, "labels");
+        qkv_json_open(&j, '[');
+        for (int32_t i = 0; i < labels->n; i++) qkv_json_put_text(&j, labels->names[i]);
+        qkv_json_close(&j, ']');
+    }
+    qkv_json_close(&j, '}');
+    qkv_buf_putc(out, '\n');
+}
+
+qkv_status qkv_text_model_write_config(const qkv_config *config, const qkv_labels *labels,
+                                       const char *folder) {
+    qkv_buf path = {0}, text = {0};
+    write_json(config, labels, &text);
+    qkv_status status = text.status;
+    if (status == QKV_OK) status = qkv_path_join(&path, folder, "config.json");
+    if (status == QKV_OK) status = qkv_file_write(path.data, text.data, text.len);
+    qkv_buf_free(&path);
+    qkv_buf_free(&text);
+    return status;
+}
+
+static qkv_status read_labels(qkv_json_at root, const char *path, qkv_labels *out) {
+    qkv_json_at list, item;
+    if (!qkv_json_member(root, "labels", &list)) return QKV_OK;
+    for (bool more = qkv_json_first(list, &item); more; more = qkv_json_next(list, &item)) {
+        const char *text;
+        size_t len;
+        qkv_json_string(item, &text, &len);
+        const int32_t before = out->n, number = qkv_labels_add(out, text, len);
+        if (number < 0) return QKV_FAILED;
+        if (number != before)
+            return qkv_fail(QKV_BAD_FILE, "%s: the label \"%.*s\" occurs twice", path, (int)len,
+                            text);
+    }
+    return QKV_OK;
+}
+
+static qkv_status read_config(const char *path, qkv_config *config, qkv_labels *labels) {
+    qkv_file file;
+    qkv_json doc;
+    QKV_TRY(qkv_file_open(path, (size_t)256 << 20, &file));
+    const qkv_json_limits limits = {.bytes = (size_t)256 << 20, .nodes = 1 << 22, .depth = 16};
+    qkv_status status = qkv_json_parse(&doc, path, file.data, file.size, limits);
+    if (status == QKV_OK) {
+        status = qkv_config_read(config, qkv_json_root(&doc));
+        if (status == QKV_OK) status = read_labels(qkv_json_root(&doc), path, labels);
+        qkv_json_free(&doc);
+    }
+    qkv_file_close(&file);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *path) {
+    qkv_config config;
+    QKV_TRY(qkv_path_join(path, folder, "config.json"));
+    QKV_TRY(read_config(path->data, &config, &m->labels));
+    qkv_buf_clear(path);
+    QKV_TRY(qkv_path_join(path, folder, "tokenizer.json"));
+    QKV_TRY(qkv_tokenizer_open(path->data, &m->tokenizer));
+    m->spec = qkv_task_spec_of(m->tokenizer);
+    if (config.task == QKV_TASK_CLASSIFY && m->labels.n != config.classes)
+        return qkv_fail(QKV_BAD_FILE, "%s: %d labels for %lld classes", folder, m->labels.n,
+                        (long long)config.classes);
+    if (m->spec.vocab_size > config.vocab_size)
+        return qkv_fail(QKV_BAD_FILE, "%s: vocab_size is %lld, but the tokenizer has %d tokens",
+                        folder, (long long)config.vocab_size, m->spec.vocab_size);
+    QKV_TRY(qkv_model_build(&config, &m->model));
+    QKV_TRY(qkv_model_allocate(m->model, false));
+    qkv_buf_clear(path);
+    QKV_TRY(qkv_path_join(path, folder, "model.safetensors"));
+    return qkv_weights_load(qkv_model_params(m->model), path->data);
+}
+
+qkv_status qkv_text_model_open(const char *folder, qkv_text_model **out) {
+    *out = NULL;
+    qkv_text_model *m = qkv_zalloc(1, sizeof *m);
+    if (!m) return QKV_FAILED;
+    qkv_buf path = {0};
+    qkv_status status = qkv_tape_init(&m->tape);
+    if (status == QKV_OK) status = open_parts(m, folder, &path);
+    qkv_buf_free(&path);
+    if (status != QKV_OK) {
+        qkv_text_model_close(m);
+        return status;
+    }
+    *out = m;
+    return QKV_OK;
+}
+
+void qkv_text_model_close(qkv_text_model *m) {
+    if (!m) return;
+    if (m->model) qkv_model_free(m->model);
+    qkv_tokenizer_free(m->tokenizer);
+    qkv_labels_free(&m->labels);
+    qkv_tape_free(&m->tape);
+    qkv_free(m);
+}
+
+const char *qkv_text_model_task(const qkv_text_model *m) {
+    const qkv_task *task = qkv_task_get((qkv_task_kind)qkv_model_config(m->model)->task);
+    return task ? task->name : "embed";
+}
+
+const char *qkv_text_model_label(const qkv_text_model *m, size_t i) {
+    return i < (size_t)m->labels.n ? m->labels.names[i] : NULL;
+}

@@ -1,0 +1,27 @@
+/* A model folder, opened: what the public functions share. */
+#ifndef QKV_API_TEXTMODEL_H
+#define QKV_API_TEXTMODEL_H
+
+#include "data/tokenise.h"
+#include "task/task.h"
+
+struct qkv_text_model {
+    qkv_model *model;
+    qkv_tokenizer *tokenizer;
+    qkv_labels labels;
+    qkv_task_spec spec;
+    qkv_tape tape;
+};
+
+/* What a task needs to know of a tokenizer. */
+qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok);
+
+/* How a task's texts become ids. */
+qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config);
+qkv_corpus_shape qkv_corpus_shape_of(qkv_task_kind task);
+
+/* Writes config.json with the labels (or none). */
+qkv_status qkv_text_model_write_config(const qkv_config *config, const qkv_labels *labels,
+                                       const char *folder);
+
+#endif

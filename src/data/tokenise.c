@@ -1,0 +1,75 @@
+/* Rows are encoded in blocks, each over all threads, and appended in order. */
+#include "data/tokenise.h"
+#include "base/mem.h"
+
+enum { BLOCK = 1024 };
+
+typedef struct block {
+    const qkv_row *rows[BLOCK];
+    qkv_text texts[BLOCK];
+    qkv_encoding sides[2][BLOCK];
+    size_t n;
+} block;
+
+/* Encodes one side of the block. Pairs of texts are rare and go one by one. */
+static qkv_status encode_side(const qkv_tokenizer *tok, const qkv_tokenise_spec *spec, block *b,
+                              int side) {
+    const qkv_encode_options options = {.no_special = spec->no_special,
+                                        .max_tokens = (size_t)spec->max_tokens};
+    const bool paired = spec->sides == 1 && b->n > 0 && b->rows[0]->second.data;
+    for (size_t i = 0; i < b->n; i++) {
+        const qkv_row *row = b->rows[i];
+        b->texts[i] = side ? row->second : row->text;
+        if (paired)
+            QKV_TRY(qkv_tokenizer_encode(tok, row->text.data, row->text.len, row->second.data,
+                                         row->second.len, &options, &b->sides[0][i]));
+    }
+    return paired ? QKV_OK
+                  : qkv_tokenizer_encode_batch(tok, b->texts, b->n, &options, b->sides[side]);
+}
+
+static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *out,
+                         qkv_tokenise_counts *counts) {
+    for (size_t i = 0; i < b->n; i++) {
+        bool empty = false;
+        for (int side = 0; side < spec->sides; side++) {
+            empty |= b->sides[side][i].n == 0;
+            counts->n_cut += b->sides[side][i].cut;
+        }
+        if (empty) {
+            counts->n_empty++;
+            continue;
+        }
+        for (int side = 0; side < spec->sides; side++)
+            QKV_TRY((spec->join ? qkv_encoded_extend : qkv_encoded_add)(
+                out, b->sides[side][i].ids, (int64_t)b->sides[side][i].n));
+        if (b->rows[i]->label >= 0) QKV_TRY(qkv_encoded_label(out, b->rows[i]->label));
+    }
+    return QKV_OK;
+}
+
+static qkv_status flush(const qkv_tokenizer *tok, const qkv_tokenise_spec *spec, block *b,
+                        qkv_encoded *out, qkv_tokenise_counts *counts) {
+    for (int side = 0; side < spec->sides; side++) QKV_TRY(encode_side(tok, spec, b, side));
+    QKV_TRY(finish(spec, b, out, counts));
+    b->n = 0;
+    return QKV_OK;
+}
+
+qkv_status qkv_tokenise(const qkv_tokenizer *tok, const qkv_corpus *corpus, const bool *take,
+                        const qkv_tokenise_spec *spec, qkv_encoded *out,
+                        qkv_tokenise_counts *counts) {
+    block *b = qkv_zalloc(1, sizeof *b);
+    if (!b) return QKV_FAILED;
+    *counts = (qkv_tokenise_counts){0};
+    qkv_status status = QKV_OK;
+    for (size_t i = 0; i < corpus->n && status == QKV_OK; i++) {
+        if (!take || take[i]) b->rows[b->n++] = &corpus->rows[i];
+        if (b->n == BLOCK) status = flush(tok, spec, b, out, counts);
+    }
+    if (status == QKV_OK && b->n) status = flush(tok, spec, b, out, counts);
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < BLOCK; i++) qkv_encoding_free(&b->sides[side][i]);
+    qkv_free(b);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* From rows of text to ids, over all threads. */
+#ifndef QKV_DATA_TOKENISE_H
+#define QKV_DATA_TOKENISE_H
+
+#include "data/corpus.h"
+#include "data/encoded.h"
+
+typedef struct qkv_tokenise_spec {
+    int sides;          /* 1: the text (with a second one: as a pair); 2: source and target */
+    bool no_special;    /* leave out what the tokenizer adds around a text */
+    bool join;          /* all rows become one stream */
+    int64_t max_tokens; /* a longer side is cut here; 0: no limit */
+} qkv_tokenise_spec;
+
+typedef struct qkv_tokenise_counts {
+    int64_t n_cut;   /* sides that were too long */
+    int64_t n_empty; /* examples left out because a side has no tokens */
+} qkv_tokenise_counts;
+
+/* Appends the rows with `take[i]` (NULL: all) to *out, which was initialised with as many sides. */
+qkv_status qkv_tokenise(const qkv_tokenizer *tok, const qkv_corpus *corpus, const bool *take,
+                        const qkv_tokenise_spec *spec, qkv_encoded *out,
+                        qkv_tokenise_counts *counts);
+
+#endif

@@ -1,0 +1,272 @@
+/* The loop proper. */
+#include "train/loop.h"
+#include "base/clock.h"
+#include "base/file.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum {
+    SKIPS_IN_A_ROW = 3, /* steps that are not finite before the run gives up */
+    TIMED_STEPS = 10    /* steps after which a budget in minutes becomes one in steps */
+};
+
+static const char *const qkv_precision_names[] = {"f32", "bf16", NULL};
+static const char *const qkv_on_nan_names[] = {"skip", "stop", NULL};
+enum { ON_NAN_SKIP, ON_NAN_STOP };
+
+static const qkv_setting rows[] = {
+#define SETTINGS_OWNER qkv_train_config
+#include "base/settings_rows.h"
+#include "train/train.def"
+#include "base/settings_end.h"
+};
+
+qkv_settings qkv_train_settings(qkv_train_config *config) {
+    return (qkv_settings){.rows = rows, .n = sizeof rows / sizeof *rows, .values = config};
+}
+
+/* ---- making ready ---- */
+
+/* Fills in what was left to us, by the size of the data and the model. */
+static void choose(qkv_loop *l) {
+    qkv_train_config *c = &l->config;
+    const int64_t tokens = qkv_encoded_tokens(l->train);
+    if (c->batch_tokens == 0) /* some sixty updates a pass, within reason */
+        c->batch_tokens = tokens / 60 < 512 ? 512 : tokens / 60 > 4096 ? 4096 : tokens / 60;
+    if (c->epochs == 0) c->epochs = tokens < 200000 ? 30 : tokens < 2000000 ? 12 : 5;
+    if (c->lr == 0) c->lr = 1e-3 * sqrt(64 / (double)qkv_model_config(l->model)->d_model);
+}
+
+/* The number of steps that the budget gives; with `minutes` alone a guess that is corrected later. */
+static int64_t budget(qkv_loop *l) {
+    const qkv_train_config *c = &l->config;
+    if (c->steps) return c->steps;
+    qkv_batcher_plan(&l->train_batches, 0);
+    const int64_t a_pass = (l->train_batches.n_batches + c->accumulate - 1) / c->accumulate;
+    return a_pass * c->epochs;
+}
+
+static void set_schedule(qkv_loop *l) {
+    const qkv_train_config *c = &l->config;
+    int64_t warmup = c->warmup;
+    if (warmup < 0) warmup = l->steps / 10 < 1000 ? l->steps / 10 : 1000;
+    l->schedule = (qkv_schedule){.kind = (qkv_schedule_kind)c->schedule,
+                                 .lr = c->lr,
+                                 .floor = c->lr_floor,
+                                 .warmup = warmup,
+                                 .steps = l->steps};
+}
+
+static qkv_status make_batches(qkv_loop *l) {
+    const qkv_train_config *c = &l->config;
+    const qkv_task *task = qkv_task_get((qkv_task_kind)qkv_model_config(l->model)->task);
+    const int64_t window = task->stream ? qkv_model_config(l->model)->max_len : 0;
+    l->train_batches = (qkv_batcher){.data = l->train,
+                                     .budget = c->batch_tokens,
+                                     .window = window,
+                                     .pool = c->group,
+                                     .seed = (uint64_t)c->seed,
+                                     .shuffle = true};
+    QKV_TRY(qkv_batcher_init(&l->train_batches));
+    if (!l->valid) return QKV_OK;
+    l->valid_batches = (qkv_batcher){.data = l->valid, .budget = c->batch_tokens, .window = window};
+    QKV_TRY(qkv_batcher_init(&l->valid_batches));
+    qkv_batcher_plan(&l->valid_batches, 0);
+    return QKV_OK;
+}
+
+static qkv_status make_ready(qkv_loop *l) {
+    const qkv_train_config *c = &l->config;
+    choose(l);
+    QKV_TRY(make_batches(l));
+    qkv_optim_spec optim = qkv_optim_defaults((qkv_optim_kind)c->optimizer);
+    optim.beta2 = c->beta2;
+    optim.decay = c->weight_decay;
+    l->task.smoothing = c->label_smoothing;
+    l->task.mask_rate = c->mask_rate;
+    QKV_TRY(
+        qkv_stepper_init(&l->stepper, l->model, &optim, &l->task, c->precision, (uint64_t)c->seed));
+    l->steps = budget(l);
+    l->timed = c->minutes > 0;
+    l->best = -INFINITY;
+    bool found = false;
+    if (l->run) QKV_TRY(qkv_loop_restore(l, "last", &found));
+    set_schedule(l);
+    return QKV_OK;
+}
+
+qkv_status qkv_loop_init(qkv_loop *l) {
+    qkv_status status = make_ready(l);
+    if (status != QKV_OK) qkv_loop_free(l);
+    return status;
+}
+
+void qkv_loop_free(qkv_loop *l) {
+    if (l->stepper.model) qkv_stepper_free(&l->stepper);
+    qkv_batcher_free(&l->train_batches);
+    qkv_batcher_free(&l->valid_batches);
+}
+
+/* ---- telling ---- */
+
+qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p) {
+    p->step = l->step;
+    p->steps = l->steps;
+    p->epoch = l->epoch;
+    if (!l->progress || l->progress(l->user, p)) return QKV_OK;
+    return qkv_fail(QKV_INTERRUPTED, "stopped at step %lld of %lld", (long long)l->step,
+                    (long long)l->steps);
+}
+
+static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
+    const qkv_step_result *r = &l->recent;
+    const double targets = r->n_targets ? (double)r->n_targets : 1;
+    qkv_progress p = {.kind = QKV_PROGRESS_STEP,
+                      .loss = r->loss / targets,
+                      .accuracy = (double)r->n_right / targets,
+                      .lr = u->lr,
+                      .norm = u->norm,
+                      .tokens_per_s = (double)r->tokens / l->recent_seconds};
+    p.gflops = 6 * r->macs / l->recent_seconds * 1e-9;
+    p.seconds_left =
+        (qkv_now() - l->started) / (double)(l->step ? l->step : 1) * (double)(l->steps - l->step);
+    return qkv_loop_tell(l, &p);
+}
+
+/* ---- a step ---- */
+
+/* Moves `epoch` and `batch` to where step `step` begins: passes differ in their number of batches only for streams. */
+static void find_place(qkv_loop *l) {
+    int64_t left = l->step * l->config.accumulate;
+    l->epoch = 0;
+    for (;;) {
+        qkv_batcher_plan(&l->train_batches, l->epoch);
+        if (left < l->train_batches.n_batches) break;
+        left -= l->train_batches.n_batches;
+        l->epoch++;
+    }
+    l->batch = left;
+}
+
+static qkv_status run_step(qkv_loop *l, qkv_update *u) {
+    const int64_t k = l->config.accumulate;
+    qkv_step_result r = {0};
+    for (int64_t i = 0; i < k; i++) {
+        if (l->batch == l->train_batches.n_batches) {
+            qkv_batcher_plan(&l->train_batches, ++l->epoch);
+            l->batch = 0;
+        }
+        const uint64_t key = (uint64_t)(l->step * k + i);
+        QKV_TRY(qkv_stepper_accumulate(&l->stepper, &l->train_batches, l->batch++, key, &r));
+    }
+    QKV_TRY(qkv_stepper_update(&l->stepper, u, &r));
+    l->recent.loss += r.loss;
+    l->recent.n_targets += r.n_targets;
+    l->recent.n_right += r.n_right;
+    l->recent.tokens += r.tokens;
+    l->recent.macs += r.macs;
+    return QKV_OK;
+}
+
+/* A step that was not finite: nothing was changed; note it and go on, or give up. */
+static qkv_status skip_step(qkv_loop *l) {
+    qkv_progress p = {.kind = QKV_PROGRESS_NOTE, .text = qkv_error()};
+    qkv_params_zero_grads(qkv_model_params(l->model));
+    l->skipped++;
+    l->skipped_in_a_row++;
+    const bool give_up = l->config.on_nan == ON_NAN_STOP || l->skipped_in_a_row >= SKIPS_IN_A_ROW;
+    if (give_up)
+        return qkv_fail_in(QKV_NUMERIC,
+                           "training stopped at step %lld; the last good checkpoint is untouched",
+                           (long long)l->step + 1);
+    return qkv_loop_tell(l, &p);
+}
+
+static qkv_status one_step(qkv_loop *l) {
+    const double begin = qkv_now();
+    qkv_update u = {.lr = qkv_schedule_lr(&l->schedule, l->step + 1), .clip = l->config.clip};
+    qkv_status status = run_step(l, &u);
+    const bool skipped = status == QKV_NUMERIC;
+    if (skipped)
+        status = skip_step(l);
+    else
+        l->skipped_in_a_row = 0;
+    QKV_TRY(status);
+    l->step++;
+    if (skipped) find_place(l); /* all batches of the step are passed over, whichever failed */
+    l->recent_seconds += qkv_now() - begin;
+    if (l->timed && l->step == TIMED_STEPS) { /* from now on the budget is one in steps */
+        const double pace = (qkv_now() - l->started) / TIMED_STEPS;
+        l->steps = (int64_t)(l->config.minutes * 60 / pace);
+        if (l->steps < TIMED_STEPS) l->steps = TIMED_STEPS;
+        l->timed = false;
+        set_schedule(l);
+    }
+    return report_step(l, &u);
+}
+
+/* ---- validation ---- */
+
+qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum) {
+    *sum = (qkv_step_result){0};
+    for (int64_t i = 0; i < l->valid_batches.n_batches; i++) {
+        QKV_TRY(qkv_stepper_evaluate(&l->stepper, &l->valid_batches, i, sum));
+        qkv_progress p = {.kind = QKV_PROGRESS_ALIVE};
+        QKV_TRY(qkv_loop_tell(l, &p));
+    }
+    return QKV_OK;
+}
+
+/* Validates, remembers the best, saves; *enough says that patience has run out. */
+static qkv_status mark(qkv_loop *l, bool *enough) {
+    bool best = false;
+    qkv_progress p = {.kind = QKV_PROGRESS_VALID};
+    if (l->valid) {
+        qkv_step_result sum;
+        QKV_TRY(qkv_loop_validate(l, &sum));
+        const bool by_class = qkv_model_config(l->model)->task == QKV_TASK_CLASSIFY;
+        p.loss = sum.loss / (double)sum.n_targets;
+        p.accuracy = (double)sum.n_right / (double)sum.n_targets;
+        /* More right answers are better; among equals, and for all other tasks, the lower loss. */
+        const double score = by_class ? p.accuracy - 1e-6 * p.loss : -p.loss;
+        best = score > l->best;
+        l->stale = best ? 0 : l->stale + 1;
+        if (best) l->best = score, l->best_step = l->step;
+        l->valid_loss = p.loss;
+        l->valid_right = p.accuracy;
+    }
+    if (l->run) QKV_TRY(qkv_loop_save(l, best || !l->valid));
+    p.best = best;
+    *enough = l->config.patience > 0 && l->stale >= l->config.patience;
+    return l->valid ? qkv_loop_tell(l, &p) : QKV_OK;
+}
+
+qkv_status qkv_loop_run(qkv_loop *l) {
+    bool enough = l->config.patience > 0 && l->stale >= l->config.patience;
+    int64_t saved = l->step;
+    l->started = qkv_now();
+    find_place(l);
+    qkv_status status = QKV_OK;
+    while (status == QKV_OK && l->step < l->steps && !enough) {
+        const int64_t epoch = l->epoch;
+        const bool fresh = l->batch == l->train_batches.n_batches; /* this step begins a pass */
+        status = one_step(l);
+        if (status != QKV_OK) break;
+        const bool pass_done =
+            l->batch == l->train_batches.n_batches || (l->epoch > epoch && !fresh);
+        const bool due = l->config.save_every ? l->step % l->config.save_every == 0 : pass_done;
+        if (!due && l->step < l->steps) continue;
+        l->recent = (qkv_step_result){0};
+        l->recent_seconds = 0;
+        status = mark(l, &enough);
+        saved = l->step;
+    }
+    if (status == QKV_INTERRUPTED && l->run && saved != l->step) {
+        QKV_TRY(qkv_loop_save(l, false));
+        qkv_fail(QKV_INTERRUPTED, "stopped and saved at step %lld of %lld", (long long)l->step,
+                 (long long)l->steps);
+    }
+    return status;
+}
