@@ -45,7 +45,11 @@ static inline __m256i v_first(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes);
 }
 static inline vreal v_load_n(const real *p, int64_t n) { return (vreal)_mm256_maskload_ps(p, v_first(n)); }
-static inline void v_store_n(real *p, vreal x, int64_t n) { _mm256_maskstore_ps(p, v_first(n), (__m256)x); }
+/* A masked store costs dozens of cycles on AMD, even when it stores all. */
+static inline void v_store_n(real *p, vreal x, int64_t n) {
+    if (n == VW) v_store(p, x);
+    else _mm256_maskstore_ps(p, v_first(n), (__m256)x);
+}
 #else
 static inline vreal v_load_n(const real *p, int64_t n) {
     vreal r = {0};
@@ -144,6 +148,18 @@ static inline void v_transpose(vreal x[VW]) {
 }
 
 /* Sums over lanes in one fixed order: halves, quarters, … */
+#if defined(__AVX2__) && VW == 8
+static inline real v_sum(vreal x) {
+    const __m128 h = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+    const __m128 q = _mm_add_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
+}
+static inline real v_maximum(vreal x) {
+    const __m128 h = _mm_max_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+    const __m128 q = _mm_max_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_max_ss(q, _mm_movehdup_ps(q)));
+}
+#else
 static inline real v_sum(vreal x) {
     real t[VW];
     memcpy(t, &x, sizeof t);
@@ -158,5 +174,6 @@ static inline real v_maximum(vreal x) {
         for (int i = 0; i < w; i++) t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
     return t[0];
 }
+#endif
 
 #endif

@@ -98,10 +98,12 @@ static void weigh_row(forward *f, const block *b, const run *r, int32_t h, int32
     if (!r->full) blank(b, r, row, x, -INFINITY);
     const real top = largest(x, c);
     if (top > f->top[row]) {
-        const real factor = (real)exp2((double)(f->top[row] - top));
-        f->sum[row] *= factor;
-        rescale(f->out + row * f->ldo, factor, f->ldo);
-        if (f->tables_v) rescale(f->tables_v + row * f->ldt, factor, f->ldt);
+        if (f->sum[row] > 0) { /* else there is nothing to rescale yet */
+            const real factor = (real)exp2((double)(f->top[row] - top));
+            f->sum[row] *= factor;
+            rescale(f->out + row * f->ldo, factor, f->ldo);
+            if (f->tables_v) rescale(f->tables_v + row * f->ldt, factor, f->ldt);
+        }
         f->top[row] = top;
     }
     real sum = soften(x, c, f->top[row]);

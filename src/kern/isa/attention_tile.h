@@ -51,6 +51,10 @@ INLINE void tile(int mr, int nv, bool by_column, bool add, const real *a, int64_
 
 INLINE void tile_any(int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
                      const real *b, int64_t k, real *c, int64_t ldc) {
+    if (mr == STRIP && nv == 2) { /* nearly always: a branch that predicts beats a jump table */
+        tile(STRIP, 2, by_column, add, a, lda, b, k, c, ldc);
+        return;
+    }
     switch (mr) {
         TILE_ROWS(1)
         TILE_ROWS(2)
