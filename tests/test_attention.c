@@ -75,6 +75,42 @@ static const shape shapes[] = {
     {"unequal widths", 2, 1, 24, 40, causal, 0, 2, {80, 30}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
     {"odd widths", 2, 2, 5, 11, NULL, 0, 2, {37, 66}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
     {"wide heads", 2, 2, 192, 192, causal, 0, 1, {97}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0},
+    {"one new token, grouped",
+     4,
+     2,
+     20,
+     12,
+     mixed,
+     0,
+     3,
+     {1, 2, 4},
+     {300, 1, 67},
+     {299, 0, 64},
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0},
+    {"one new token, relative",
+     2,
+     2,
+     40,
+     72,
+     causal,
+     0,
+     2,
+     {1, 2},
+     {600, 9},
+     {599, 7},
+     QKV_REL_DISTANCE,
+     9,
+     4,
+     1,
+     1,
+     1,
+     0},
     {"one new token",
      4,
      2,
@@ -396,9 +432,10 @@ static void reference_row(const problem *pr, wanted *w, int32_t s, int32_t h, in
     w->lse[row * a->heads + h] = sum > 0 ? top + log(sum) : NAN; /* nobody looks at it there */
     for (int32_t j = 0; j < n_k && sum > 0; j++) {
         const int32_t r = a->relation.n ? relation_of(a, s, i, j) : 0;
-        const double u = (double)qkv_rng_u32(a->rng, qkv_attention_drop_index(a, row, h, j));
-        w->factor[j] =
-            u < (double)a->dropout * 4294967296.0 - 0.5 ? 0 : 1 / (1 - (double)a->dropout);
+        const uint64_t index = qkv_attention_drop_index(a, row, h, j);
+        const uint32_t half = qkv_rng_u32(a->rng, index / 2) >> (index % 2 ? 16 : 0) & 0xffff;
+        const double least = floor((double)a->dropout * 65536 + 0.5);
+        w->factor[j] = (double)half < least ? 0 : 65536 / (65536 - least);
         w->p[j] /= sum;
         const double kept = w->p[j] * w->factor[j];
         const real *v = a->v + (key0 + j) * a->ldv + kv * a->d_value;

@@ -25,6 +25,9 @@
 #define QKV_PARALLEL_FOR_UNEVEN_IF(cond) \
     QKV_PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(qkv_threads()) if (cond))
 
+#define QKV_PARALLEL_FOR_UNEVEN_IF(cond)                                                           \
+    QKV_PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(qkv_threads()) if (cond))
+
 /* The most threads a parallel region will have: how many scratch buffers to keep. */
 #define QKV_THREADS_MAX 256
 

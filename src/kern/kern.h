@@ -92,9 +92,16 @@ typedef struct qkv_attention {
     real *lse;                      /* (Rq, heads): log of each row's softmax sum; NULL when no backward follows */
 } qkv_attention;
 
-/* The dropout counter of the weight of query row `row` (of q), head `head`, for key j of its sequence. */
+/* Dropout of weights takes 16 random bits each (there are many of them): the weight of query row `row` (of q), head
+ * `head`, for key j of its sequence, has number qkv_attention_drop_index, and stays when its half of word number / 2 of
+ * the stream (the low half when even) is at least the threshold dropout·2¹⁶, rounded; it is then divided by the
+ * exact probability of staying. */
 static inline uint64_t qkv_attention_drop_index(const qkv_attention *a, int64_t row, int32_t head, int32_t j) {
     return (uint64_t)(row * a->heads + head) << 24 | (uint64_t)j;
+}
+static inline uint32_t qkv_attention_drop_threshold(real dropout) {
+    const uint32_t t = (uint32_t)((double)dropout * 65536 + 0.5);
+    return t < 65535 ? t : 65535;
 }
 
 /* Gradients; each is written (not added) where the pointer is not NULL, except dbias, drel_k, drel_v: added. */

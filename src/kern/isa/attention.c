@@ -11,6 +11,8 @@
 #include "base/thread.h"
 #include "kern/isa/attention_block.h"
 
+#define FEW_QUERIES 8 /* of a sequence, times the heads that share a key head */
+
 typedef struct forward {
     const qkv_attention *a;
     real *keys, *values, *rel_k, *rel_v; /* panels */
@@ -18,6 +20,8 @@ typedef struct forward {
     real *tables_k, *tables_v;           /* by relation, for each row */
     real *top, *sum;                     /* m and l of each row */
     int64_t ldq, ldo, ldt;
+    int64_t packed; /* keys that are packed */
+    bool few;       /* none: too few queries */
 } forward;
 
 /* Lays out the scratch memory of a sequence with n_k keys; returns its size in bytes. */
@@ -26,7 +30,8 @@ static size_t lay_out(forward *f, const qkv_attention *a, int64_t n_k, real *bas
     *f = (forward){.a = a,
                    .ldq = round_up(a->d_head, VW),
                    .ldo = round_up(a->d_value, VW),
-                   .ldt = round_up(a->relation.n, VW)};
+                   .ldt = round_up(a->relation.n, VW),
+                   .packed = n_k};
     f->keys = carve(&c, panels_size(a->d_head, n_k));
     f->values = carve(&c, panels_size(n_k, a->d_value));
     f->q = carve(&c, ROWS * f->ldq);
@@ -46,9 +51,10 @@ static size_t lay_out(forward *f, const qkv_attention *a, int64_t n_k, real *bas
 static void pack(forward *f, int32_t s, int32_t kv, int32_t n_k) {
     const qkv_attention *a = f->a;
     const int64_t key0 = a->k_layout.start[s];
-    pack_rows(a->k + key0 * a->ldk + (int64_t)kv * a->d_head, a->ldk, n_k, a->d_head, f->keys);
-    pack_columns(a->v + key0 * a->ldv + (int64_t)kv * a->d_value, a->ldv, n_k, a->d_value, 1,
-                 f->values);
+    const real *k = a->k + key0 * a->ldk + (int64_t)kv * a->d_head;
+    const real *v = a->v + key0 * a->ldv + (int64_t)kv * a->d_value;
+    pack_rows(k, a->ldk, n_k, a->d_head, f->keys);
+    pack_columns(v, a->ldv, n_k, a->d_value, 1, f->values);
     if (f->rel_k) pack_rows(a->rel_k, a->d_head, a->relation.n, a->d_head, f->rel_k);
     if (f->rel_v) pack_columns(a->rel_v, a->d_value, a->relation.n, a->d_value, 1, f->rel_v);
 }
@@ -59,8 +65,7 @@ static real largest(const real *x, range c) {
     return v_maximum(top);
 }
 
-/* x = exp2(x − top); returns the sum over the columns that count: those before `end` when masked
- * lanes follow. */
+/* x = exp2(x − top); returns the sum. */
 static real soften(real *x, range c, real top) {
     vreal sum = v_set(0);
     for (int32_t j = c.from; j < c.to; j += VW) {
@@ -115,7 +120,7 @@ static void weigh_row(forward *f, const block *b, const run *r, int32_t h, int32
     if (a->dropout > 0) {
         real factors[KEYS];
         const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
-        drop_factors(a->rng, qkv_attention_drop_index(a, q_row, h, r->from + c.from), c.to - c.from,
+        drop_weights(a->rng, qkv_attention_drop_index(a, q_row, h, r->from + c.from), c.to - c.from,
                      a->dropout, factors + c.from);
         multiply(x, factors, c);
     }
@@ -132,24 +137,90 @@ static void finish_row(forward *f, const block *b, int32_t h, int32_t row) {
               a->out + q_row * a->ldo + (int64_t)h * a->d_value, 0);
 }
 
-static void attend_block(forward *f, const block *b, int32_t h, int64_t packed) {
+/* ---- few queries (a step of decoding): keys and values are read once, so packing them would cost more than it saves */
+
+static void scores_of_few(forward *f, const block *b, const run *r, const real *keys) {
     const qkv_attention *a = f->a;
-    const int64_t q_row = a->q_layout.start[b->s] + b->i0;
-    copy_rows(a->q + q_row * a->ldq + (int64_t)h * a->d_head, a->ldq, b->rows, a->d_head,
-              a->scale * LOG2E, f->q, f->ldq);
+    const int32_t whole = a->d_head / VW * VW, rest = a->d_head - whole;
+    for (int32_t j = 0; j < r->n; j++) {
+        const real *key = keys + j * a->ldk;
+        for (int32_t row = 0; row < b->rows; row++) {
+            const real *q = f->q + row * f->ldq;
+            vreal sum = v_set(0);
+            for (int32_t c = 0; c < whole; c += VW)
+                sum = v_fma(v_load(q + c), v_load(key + c), sum);
+            if (rest) sum = v_fma(v_load_n(q + whole, rest), v_load_n(key + whole, rest), sum);
+            f->scores[row * LDS + j] = v_sum(sum);
+        }
+    }
+}
+
+#define BATCH 4 /* vectors of a row's output that are summed in registers */
+
+static void values_of_few(forward *f, const block *b, const run *r, const real *values) {
+    const qkv_attention *a = f->a;
+    for (int32_t row = 0; row < b->rows; row++) {
+        const real *p = f->scores + row * LDS;
+        real *out = f->out + row * f->ldo;
+        int32_t c = 0;
+        for (; c + BATCH * VW <= a->d_value; c += BATCH * VW) {
+            vreal sum[BATCH];
+            V_UNROLL(4)
+            for (int v = 0; v < BATCH; v++) sum[v] = v_load(out + c + v * VW);
+            for (int32_t j = 0; j < r->n; j++) {
+                V_UNROLL(4)
+                for (int v = 0; v < BATCH; v++)
+                    sum[v] = v_fma(v_set(p[j]), v_load(values + j * a->ldv + c + v * VW), sum[v]);
+            }
+            V_UNROLL(4)
+            for (int v = 0; v < BATCH; v++) v_store(out + c + v * VW, sum[v]);
+        }
+        for (; c < a->d_value; c += VW) {
+            const int64_t n = min32(VW, a->d_value - c);
+            vreal sum = v_load(out + c);
+            for (int32_t j = 0; j < r->n; j++)
+                sum = v_fma(v_set(p[j]), v_load_n(values + j * a->ldv + c, n), sum);
+            v_store(out + c, sum);
+        }
+    }
+}
+
+/* ---- blocks and items ---- */
+
+/* Scores, weights and weighted values of one run of keys. */
+static void attend_run(forward *f, const block *b, const run *r, int32_t h) {
+    const qkv_attention *a = f->a;
+    const int64_t key = a->k_layout.start[b->s] + r->from, kv = h / (a->heads / a->kv_heads);
+    const range *strips = r->full ? NULL : r->strips;
+    if (f->few)
+        scores_of_few(f, b, r, a->k + key * a->ldk + kv * a->d_head);
+    else
+        product_scores(b->rows, f->q, f->ldq, f->keys + (int64_t)r->from * a->d_head,
+                       (int64_t)a->d_head * PANEL, a->d_head, f->scores, LDS, r->width, strips);
+    for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, h, row);
+    if (f->few)
+        values_of_few(f, b, r, a->v + key * a->ldv + kv * a->d_value);
+    else
+        product_rows(b->rows, f->scores, LDS, f->values + (int64_t)r->from * PANEL,
+                     f->packed * PANEL, r->n, f->out, f->ldo, a->d_value, strips);
+}
+
+static const real *queries(const qkv_attention *a, int32_t s, int32_t i, int32_t h) {
+    return a->q + (a->q_layout.start[s] + (int64_t)i) * a->ldq + (int64_t)h * a->d_head;
+}
+
+static void attend_block(forward *f, const block *b, int32_t h) {
+    const qkv_attention *a = f->a;
+    const real *q = queries(a, b->s, b->i0, h);
+    copy_rows(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, f->q, f->ldq);
+    const int32_t after = min32(ROWS, qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows);
+    expect_rows(q + b->rows * a->ldq, a->ldq, after, a->d_head);
     if (f->tables_k) score_tables(b, h, f->q, f->ldq, f->rel_k, f->tables_k);
     memset(f->out, 0, (size_t)(b->rows * f->ldo) * sizeof *f->out);
     if (f->tables_v) memset(f->tables_v, 0, (size_t)(b->rows * f->ldt) * sizeof *f->tables_v);
     for (int32_t row = 0; row < b->rows; row++) f->top[row] = -INFINITY, f->sum[row] = 0;
     run r;
-    FOR_RUNS(b, &r) {
-        const range *strips = r.full ? NULL : r.strips;
-        product_scores(b->rows, f->q, f->ldq, f->keys + (int64_t)r.from * a->d_head,
-                       (int64_t)a->d_head * PANEL, a->d_head, f->scores, LDS, r.width, strips);
-        for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, &r, h, row);
-        product_rows(b->rows, f->scores, LDS, f->values + (int64_t)r.from * PANEL, packed * PANEL,
-                     r.n, f->out, f->ldo, a->d_value, strips);
-    }
+    FOR_RUNS(b, &r) attend_run(f, b, &r, h);
     if (f->tables_v)
         product_rows(b->rows, f->tables_v, f->ldt, f->rel_v, (int64_t)a->relation.n * PANEL,
                      a->relation.n, f->out, f->ldo, a->d_value, NULL);
@@ -159,9 +230,10 @@ static void attend_block(forward *f, const block *b, int32_t h, int64_t packed) 
 /* Query blocks [from, to) of sequence s for all heads that use key head kv. */
 static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, int32_t to) {
     const int32_t group = a->heads / a->kv_heads;
+    const bool few = qkv_layout_len(&a->q_layout, s) * group <= FEW_QUERIES;
     block b;
     int32_t n_k = 0; /* keys that some of these queries see */
-    for (int32_t i = from; i < to; i++) {
+    for (int32_t i = from; i < to && !few; i++) {
         look_at_block(a, s, i, &b);
         if (b.n_seen) n_k = max32(n_k, b.seen[b.n_seen - 1].to);
     }
@@ -169,12 +241,23 @@ static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, 
     real *base = qkv_kern_scratch(0, lay_out(&f, a, n_k, NULL));
     if (!base) return false;
     lay_out(&f, a, n_k, base);
+    f.few = few;
+    look_at_block(a, s, from, &b);
+    expect_rows(queries(a, s, b.i0, kv * group), a->ldq, b.rows, a->d_head);
     pack(&f, s, kv, n_k);
     for (int32_t i = from; i < to; i++) {
         look_at_block(a, s, i, &b);
-        for (int32_t h = kv * group; h < (kv + 1) * group; h++) attend_block(&f, &b, h, n_k);
+        for (int32_t h = kv * group; h < (kv + 1) * group; h++) attend_block(&f, &b, h);
     }
     return true;
+}
+
+/* Multiply-adds of the whole, were everything seen: whether threads are worth waking. */
+static double count_work(const qkv_attention *a) {
+    double pairs = 0;
+    for (int32_t s = 0; s < a->q_layout.n; s++)
+        pairs += (double)qkv_layout_len(&a->q_layout, s) * qkv_layout_len(&a->k_layout, s);
+    return pairs * a->heads * (a->d_head + a->d_value);
 }
 
 #define ITEMS_WANTED 32 /* enough for threads to share evenly */
@@ -185,7 +268,7 @@ bool KERN_NAME(attention)(const qkv_attention *a) {
     const int64_t parts =
         pairs > 0 && pairs < ITEMS_WANTED ? (ITEMS_WANTED + pairs - 1) / pairs : 1;
     bool ok = true;
-    QKV_PARALLEL_FOR_UNEVEN
+    QKV_PARALLEL_FOR_UNEVEN_IF(count_work(a) >= 10 * QKV_PARALLEL_FROM)
     for (int64_t item = 0; item < pairs * parts; item++) {
         const int32_t s = (int32_t)(item / parts / a->kv_heads),
                       kv = (int32_t)(item / parts % a->kv_heads);

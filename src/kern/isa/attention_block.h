@@ -17,9 +17,10 @@
 #include "kern/isa/random.h"
 
 #define ROWS QKV_QUERY_BLOCK
-#define KEYS DROP_RUN /* keys of a run at most */
+#define KEYS DROP_RUN /* keys of a run at most: dropout is made a run at a time */
 #define LDS                                                                                        \
-    (KEYS + 16) /* a tile's row stride: not a power of two, so that a column's rows spread over    \
+    (KEYS +                                                                                        \
+     16) /* a tile's row stride: not a power of two, so that a column's rows spread over    \
                    the cache */
 #define STRIPS ((KEYS + STRIP - 1) / STRIP) /* of rows or of keys */
 #define LOG2E  ((real)1.44269504088896340736)

@@ -93,6 +93,10 @@ static void begin_block(backward *w, const block *b, int32_t h) {
     pack_columns(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q_panels);
     copy_rows(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout, w->ldo);
     pack_columns(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout_panels);
+    const int32_t after = min32(ROWS, qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows);
+    expect_rows(q + b->rows * a->ldq, a->ldq, after, a->d_head);
+    expect_rows(out + b->rows * a->ldo, a->ldo, after, a->d_value);
+    expect_rows(dout + b->rows * w->g->lddo, w->g->lddo, after, a->d_value);
     clear(w->dq, b->rows * w->ldq);
     for (int32_t row = 0; row < b->rows; row++) {
         vreal sum = v_set(0);
@@ -127,7 +131,7 @@ static void weigh_row(backward *w, const block *b, const run *r, int32_t h, int3
         if (a->dropout > 0) {
             real factors[KEYS];
             const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
-            drop_factors(a->rng, qkv_attention_drop_index(a, q_row, h, r->from + c.from),
+            drop_weights(a->rng, qkv_attention_drop_index(a, q_row, h, r->from + c.from),
                          c.to - c.from, a->dropout, factors);
             for (int32_t j = c.from; j < c.to; j += VW) {
                 const vreal weight = v_exp2_down(v_load(p + j) - lse),

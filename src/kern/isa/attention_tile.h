@@ -150,14 +150,25 @@ static inline void pack_rows(const real *x, int64_t ld, int64_t rows, int64_t co
     }
 }
 
-/* rows × cols, contiguous with row stride ldy ≥ cols, times factor. */
+/* Asks for rows that will be read soon: they lie a matrix's row apart, which no hardware prefetcher follows. */
+static inline void expect_rows(const real *x, int64_t ld, int64_t rows, int64_t cols) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c += 64 / (int64_t)sizeof *x)
+            __builtin_prefetch(x + r * ld + c);
+}
+
+/* y = factor·x, rows × cols. */
 static inline void copy_rows(const real *x, int64_t ldx, int64_t rows, int64_t cols, real factor,
                              real *y, int64_t ldy) {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < cols; c += VW) {
-            const int64_t n = cols - c < VW ? cols - c : VW;
-            v_store_n(y + r * ldy + c, factor * v_load_n(x + r * ldx + c, n), n);
+    const int64_t whole = cols / VW * VW;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < whole; c += VW)
+            v_store(y + r * ldy + c, factor * v_load(x + r * ldx + c));
+        if (whole < cols) {
+            const vreal tail = v_load_n(x + r * ldx + whole, cols - whole);
+            v_store_n(y + r * ldy + whole, factor * tail, cols - whole);
         }
+    }
 }
 
 #endif

@@ -6,7 +6,11 @@
 
 #include "kern/simd.h"
 
-#define DROP_RUN 256 /* elements a call makes at most */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "drop_weights reads the low half of a word first"
+#endif
+
+#define DROP_RUN 512 /* elements a call makes at most */
 
 /* Words of blocks first … first + n − 1 of the stream, four each; n is rounded up to a multiple of GROUP. */
 #if defined(__AVX2__) && !defined(QKV_DOUBLE)
@@ -14,11 +18,13 @@
 
 /* Ten rounds of Philox on four blocks, one a 64-bit lane. Only the low half of a lane counts: the multiplication looks
  * at nothing else, so the upper halves may hold anything. */
-static inline __attribute__((always_inline)) void philox_rounds(__m256i c[4], const uint32_t keys[10][2]) {
+static inline __attribute__((always_inline)) void philox_rounds(__m256i c[4],
+                                                                const uint32_t keys[10][2]) {
     const __m256i m0 = _mm256_set1_epi64x(0xD2511F53), m1 = _mm256_set1_epi64x(0xCD9E8D57);
     for (int round = 0; round < 10; round++) {
         const __m256i p0 = _mm256_mul_epu32(c[0], m0), p1 = _mm256_mul_epu32(c[2], m1);
-        const __m256i k0 = _mm256_set1_epi64x(keys[round][0]), k1 = _mm256_set1_epi64x(keys[round][1]);
+        const __m256i k0 = _mm256_set1_epi64x(keys[round][0]),
+                      k1 = _mm256_set1_epi64x(keys[round][1]);
         c[0] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), c[1]), k0);
         c[2] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p0, 32), c[3]), k1);
         c[1] = p1;
@@ -44,12 +50,14 @@ static inline void random_blocks(qkv_rng rng, uint64_t first, int64_t n, uint32_
     }
     const __m256i c2 = _mm256_set1_epi64x((int64_t)(rng.stream & 0xffffffff));
     const __m256i c3 = _mm256_set1_epi64x((int64_t)(rng.stream >> 32));
-    for (int64_t i = 0; i < n; i += GROUP) { /* two groups of four at once hide the multiplication's latency */
+    for (int64_t i = 0; i < n;
+         i += GROUP) { /* two groups of four at once hide the multiplication's latency */
         __m256i group[2][4];
         for (int g = 0; g < 2; g++) {
             const __m256i at = _mm256_add_epi64(_mm256_set1_epi64x((int64_t)first + i + 4 * g),
                                                 _mm256_setr_epi64x(0, 1, 2, 3));
-            group[g][0] = at, group[g][1] = _mm256_srli_epi64(at, 32), group[g][2] = c2, group[g][3] = c3;
+            group[g][0] = at, group[g][1] = _mm256_srli_epi64(at, 32), group[g][2] = c2,
+            group[g][3] = c3;
         }
         philox_rounds(group[0], keys);
         philox_rounds(group[1], keys);
@@ -67,12 +75,25 @@ static inline void random_blocks(qkv_rng rng, uint64_t first, int64_t n, uint32_
 /* factors[0 … n), n ≤ DROP_RUN, for elements index, index + 1, … */
 static inline void drop_factors(qkv_rng rng, uint64_t index, int64_t n, real p, real *factors) {
     uint32_t words[DROP_RUN + 4 + 4 * GROUP];
-    int64_t skip = (int64_t)(index & 3);
+    const int64_t skip = (int64_t)(index & 3);
     random_blocks(rng, index >> 2, (skip + n + 3) / 4, words);
-    double limit = (double)p * 4294967296.0;
-    uint32_t least = limit >= 4294967295.0 ? UINT32_MAX : (uint32_t)limit;
-    real keep = 1 / (1 - p);
+    const double limit = (double)p * 4294967296.0;
+    const uint32_t least = limit >= 4294967295.0 ? UINT32_MAX : (uint32_t)limit;
+    const real keep = 1 / (1 - p);
     for (int64_t i = 0; i < n; i++) factors[i] = words[skip + i] >= least ? keep : 0;
+}
+
+/* The same for weights of attention, by 16 bits each; see qkv_attention_drop_index. */
+static inline void drop_weights(qkv_rng rng, uint64_t index, int64_t n, real p, real *factors) {
+    union {
+        uint32_t words[DROP_RUN / 2 + 4 + 4 * GROUP];
+        uint16_t halves[DROP_RUN + 8 + 8 * GROUP];
+    } u;
+    const int64_t skip = (int64_t)(index & 7);
+    random_blocks(rng, index >> 3, (skip + n + 7) / 8, u.words);
+    const uint32_t least = qkv_attention_drop_threshold(p);
+    const real keep = (real)(65536.0 / (65536.0 - least));
+    for (int64_t i = 0; i < n; i++) factors[i] = u.halves[skip + i] >= least ? keep : 0;
 }
 
 #endif

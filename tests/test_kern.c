@@ -1,0 +1,532 @@
+/* Every kernel but the products and attention: largest errors of the vector functions, special
+ * values, tails, bits for any number of threads, and plain references in double. Each test runs for
+ * every instruction set. */
+#include "harness.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "kern/kern.h"
+
+#include <math.h>
+
+static const qkv_kern *const *sets;
+static size_t n_sets;
+static const qkv_kern *k; /* the set under test */
+#define FOR_SETS for (size_t set_ = 0; set_ < n_sets && (k = sets[set_], true); set_++)
+
+static int list_sets(void **state) {
+    (void)state;
+    n_sets = qkv_kern_list(&sets);
+    return 0;
+}
+
+/* ---- vector functions ---- */
+
+static double gelu(double x) {
+    return 0.5 * x * erfc(-x * 0.70710678118654752440);
+}
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+static double silu(double x) {
+    return x * sigmoid(x);
+}
+static double gelu_tanh(double x) {
+    return x * sigmoid(2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x));
+}
+static double relu(double x) {
+    return x > 0 ? x : 0;
+}
+
+typedef struct function {
+    const char *name;
+    qkv_act act; /* QKV_ACT_NONE: exp */
+    double (*exact)(double);
+    float from, to; /* the range in which the bound holds */
+    double bound;   /* units in the last place */
+} function;
+
+static const function functions[] = {
+    {"exp", QKV_ACT_NONE, exp, -103, 88, 1.5},
+    {"tanh", QKV_ACT_TANH, tanh, -100, 100, 1.6},
+    {"sigmoid", QKV_ACT_SIGMOID, sigmoid, -87, 100, 2.5},
+    {"silu", QKV_ACT_SILU, silu, -87, 100, 3},
+    {"gelu", QKV_ACT_GELU, gelu, -12, 100, 4},
+    {"gelu, tanh form", QKV_ACT_GELU_TANH, gelu_tanh, -5, 100,
+     32}, /* 2u is rounded before exp sees it */
+    {"relu", QKV_ACT_RELU, relu, -1e30f, 1e30f, 0},
+};
+#define N_FUNCTIONS (sizeof functions / sizeof *functions)
+
+static void apply(const function *f, const real *x, real *y, int64_t n) {
+    if (f->act == QKV_ACT_NONE)
+        k->exp(x, y, n);
+    else
+        k->act(f->act, x, y, n);
+}
+
+/* The distance from y to the exact value, in units of the last place of the latter as a float. */
+static double ulps(real y, double exact) {
+    const float nearest = (float)exact;
+    const double unit =
+        fabs(nearest) < 1.17549435e-38f ? 0x1p-149 : ldexp(1, ilogb((double)nearest) - 23);
+    return fabs((double)y - exact) / unit;
+}
+
+static float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+#define SAMPLE 4096
+/* Floats are stepped through by their bits, so all exponents are met alike. */
+static void functions_are_accurate(void **state) {
+    (void)state;
+    FOR_SETS for (size_t i = 0; i < N_FUNCTIONS; i++) {
+        const function *f = &functions[i];
+        double worst = 0;
+        float at = 0;
+        uint32_t bits = 0;
+        const uint32_t step = 12289 * (set_ ? 4 : 1); /* the best set most densely */
+        for (bool more = true; more;) {
+            static real x[SAMPLE], y[SAMPLE];
+            int64_t n = 0;
+            while (n < SAMPLE && more) {
+                const float candidate = float_of(bits);
+                if (candidate >= f->from && candidate <= f->to) x[n++] = candidate;
+                more = bits <= UINT32_MAX - step;
+                bits += step;
+            }
+            apply(f, x, y, n);
+            for (int64_t j = 0; j < n; j++) {
+                const double error = ulps(y[j], f->exact((double)x[j]));
+                if (!(error <= worst)) worst = error, at = x[j];
+            }
+        }
+        if (!(worst <= f->bound))
+            fail_msg("%s, %s(%.9g): %.2f ulp, bound %.1f", k->name, f->name, at, worst, f->bound);
+        print_message("%-6s %-16s %.2f ulp at %.9g\n", k->name, f->name, worst, (double)at);
+    }
+}
+
+static void special_values(void **state) {
+    (void)state;
+    FOR_SETS {
+        const real x[6] = {-INFINITY, INFINITY, NAN, -200, 200, -0.0f};
+        real y[6];
+        k->exp(x, y, 6);
+        assert_true(y[0] == 0 && y[1] == INFINITY && isnan(y[2]) && y[3] == 0 && y[4] == INFINITY &&
+                    y[5] == 1);
+        k->act(QKV_ACT_TANH, x, y, 6);
+        assert_true(y[0] == -1 && y[1] == 1 && isnan(y[2]) && y[3] == -1 && y[4] == 1 && y[5] == 0);
+        k->act(QKV_ACT_SIGMOID, x, y, 6);
+        assert_true(y[0] == 0 && y[1] == 1 && isnan(y[2]) && y[4] == 1 && y[5] == (real)0.5);
+        k->act(QKV_ACT_GELU, x + 2, y + 2, 4);
+        assert_true(isnan(y[2]) && y[3] == 0 && y[4] == 200 && y[5] == 0);
+        k->act(QKV_ACT_RELU, x, y, 6);
+        assert_true(y[0] == 0 && y[1] == INFINITY && isnan(y[2]) && y[3] == 0);
+    }
+}
+
+/* An element's bits do not depend on where it stands. */
+static void tails_equal_bodies(void **state) {
+    (void)state;
+    real x[100], whole[100], part[100];
+    fill(x, 100, 3);
+    for (int i = 0; i < 100; i++) x[i] *= 6;
+    FOR_SETS for (size_t f = 0; f < N_FUNCTIONS; f++) {
+        apply(&functions[f], x, whole, 100);
+        for (int n = 1; n < 40; n++) {
+            apply(&functions[f], x + n, part, n);
+            assert_same_bits(functions[f].name, part, whole + n, n);
+        }
+    }
+}
+
+/* act' by a central difference of the exact function */
+static void slopes_match(void **state) {
+    (void)state;
+    real x[200], y[200], ones[200], dx[200];
+    fill(x, 200, 4);
+    for (int i = 0; i < 200; i++) x[i] *= 5, ones[i] = 1;
+    FOR_SETS for (size_t f = 1; f < N_FUNCTIONS; f++) {
+        const function *fn = &functions[f];
+        const bool y_alone =
+            fn->act == QKV_ACT_RELU || fn->act == QKV_ACT_TANH || fn->act == QKV_ACT_SIGMOID;
+        k->act(fn->act, x, y, 200);
+        k->act_grad(fn->act, y_alone ? NULL : x, y, ones, dx, 200);
+        for (int i = 0; i < 200; i++) {
+            const double h = 1e-5,
+                         want =
+                             (fn->exact((double)x[i] + h) - fn->exact((double)x[i] - h)) / (2 * h);
+            if (fabs((double)dx[i] - want) > 2e-6)
+                fail_msg("%s, %s'(%.9g) is %.9g, wanted %.9g", k->name, fn->name, (double)x[i],
+                         (double)dx[i], want);
+        }
+    }
+}
+
+/* ---- elementwise, sums ---- */
+
+#define BIG 70001 /* large enough to be shared by threads, and odd */
+static real big_x[BIG], big_y[BIG], big_z[BIG];
+
+static void elementwise(void **state) {
+    (void)state;
+    fill(big_x, BIG, 1);
+    FOR_SETS {
+        fill(big_y, BIG, 2);
+        k->add(big_x, big_y, big_z, BIG);
+        for (int i = 0; i < BIG; i++) assert_true(big_z[i] == big_x[i] + big_y[i]);
+        k->mul(big_x, big_y, big_z, BIG);
+        for (int i = 0; i < BIG; i++) assert_true(big_z[i] == big_x[i] * big_y[i]);
+        k->scale((real)0.3, big_x, big_z, BIG);
+        for (int i = 0; i < BIG; i++) assert_true(big_z[i] == (real)0.3 * big_x[i]);
+        memcpy(big_z, big_y, sizeof big_z);
+        k->axpy(2, big_x, big_z, BIG);
+        for (int i = 0; i < BIG; i++) assert_true(big_z[i] == 2 * big_x[i] + big_y[i]);
+        k->transpose(big_x, 250, 280, 280, big_z, 250);
+        for (int r = 0; r < 250; r++)
+            for (int c = 0; c < 280; c++) assert_true(big_z[c * 250 + r] == big_x[r * 280 + c]);
+    }
+}
+
+static void sums(void **state) {
+    (void)state;
+    fill(big_x, BIG, 5);
+    double want = 0;
+    for (int i = 0; i < BIG; i++) want += (double)big_x[i] * (double)big_x[i];
+    FOR_SETS {
+        if (fabs(k->sum_squares(big_x, BIG) - want) > 1e-9 * want)
+            fail_msg("%s: sum of squares", k->name);
+        assert_int_equal(k->first_not_finite(big_x, BIG), -1);
+        const real kept = big_x[60003];
+        big_x[60003] = NAN;
+        assert_int_equal(k->first_not_finite(big_x, BIG), 60003);
+        big_x[60003] = INFINITY;
+        assert_int_equal(k->first_not_finite(big_x, 60003), -1);
+        assert_int_equal(k->first_not_finite(big_x, BIG), 60003);
+        big_x[60003] = kept;
+        real out[70];
+        for (int j = 0; j < 70; j++) out[j] = 1;
+        k->column_sums(big_x, 900, 70, 77, out);
+        for (int j = 0; j < 70; j++) {
+            double column = 1;
+            for (int r = 0; r < 900; r++) column += (double)big_x[r * 77 + j];
+            if (fabs((double)out[j] - column) > 2e-5)
+                fail_msg("%s: column %d: %g, wanted %g", k->name, j, (double)out[j], column);
+        }
+    }
+}
+
+static void gates(void **state) {
+    (void)state;
+    real ab[2 * 3 * 13], dy[3 * 13], y[3 * 13], dab[2 * 3 * 13];
+    fill(ab, 78, 6);
+    fill(dy, 39, 7);
+    FOR_SETS {
+        k->gate(QKV_ACT_SILU, ab, y, 3, 13);
+        k->gate_grad(QKV_ACT_SILU, ab, dy, dab, 3, 13);
+        for (int r = 0; r < 3; r++)
+            for (int j = 0; j < 13; j++) {
+                const double a = (double)ab[r * 26 + j], b = (double)ab[r * 26 + 13 + j],
+                             g = (double)dy[r * 13 + j];
+                const double s = sigmoid(a);
+                assert_true(fabs((double)y[r * 13 + j] - a * s * b) < 1e-6);
+                assert_true(fabs((double)dab[r * 26 + j] - g * b * (s + a * s * (1 - s))) < 1e-6);
+                assert_true(fabs((double)dab[r * 26 + 13 + j] - g * a * s) < 1e-6);
+            }
+    }
+}
+
+static void dropout_is_by_counter(void **state) {
+    (void)state;
+    const qkv_rng rng = {0x123456789abcdef0u, 0xfedcba9876543210u};
+    const int64_t index0 =
+        ((int64_t)1 << 34) - 5000; /* the block's number crosses 2³² on the way */
+    const real p = (real)0.3, keep = 1 / (1 - p);
+    fill(big_x, BIG, 8);
+    FOR_SETS {
+        int64_t kept = 0;
+        k->dropout(big_x, big_y, BIG, p, rng, index0);
+        for (int i = 0; i < BIG; i++) {
+            const bool stays =
+                qkv_rng_u32(rng, (uint64_t)(index0 + i)) >= (uint32_t)((double)p * 4294967296.0);
+            assert_true(big_y[i] == (stays ? big_x[i] * keep : 0));
+            kept += stays;
+        }
+        assert_true(fabs((double)kept / BIG - 0.7) < 0.01);
+        k->dropout(big_x + 777, big_z, 1000, p, rng, index0 + 777);
+        assert_same_bits("a part", big_z, big_y + 777, 1000);
+    }
+}
+
+/* ---- norms ---- */
+
+enum { NR = 150, ND = 45 };
+
+static void norm_reference(qkv_norm_kind kind, const real *s, const real *gain, const real *bias,
+                           const real *dy, double *y, double *ds, double *dgain, double *dbias) {
+    for (int r = 0; r < NR; r++) {
+        double mean = 0, var = 0, mg = 0, mgh = 0;
+        for (int j = 0; kind == QKV_NORM_LAYER && j < ND; j++) mean += (double)s[r * ND + j] / ND;
+        for (int j = 0; j < ND; j++)
+            var += ((double)s[r * ND + j] - mean) * ((double)s[r * ND + j] - mean) / ND;
+        const double inv = 1 / sqrt(var + 1e-5);
+        for (int j = 0; j < ND; j++) {
+            const double h = ((double)s[r * ND + j] - mean) * inv,
+                         g = (double)dy[r * ND + j] * (double)gain[j];
+            y[r * ND + j] = h * (double)gain[j] + (bias ? (double)bias[j] : 0);
+            mg += kind == QKV_NORM_LAYER ? g / ND : 0;
+            mgh += g * h / ND;
+            dgain[j] += (double)dy[r * ND + j] * h;
+            dbias[j] += (double)dy[r * ND + j];
+        }
+        for (int j = 0; j < ND; j++) {
+            const double h = ((double)s[r * ND + j] - mean) * inv,
+                         g = (double)dy[r * ND + j] * (double)gain[j];
+            ds[r * ND + j] = inv * (g - mg - h * mgh);
+        }
+    }
+}
+
+static void check(const char *what, const real *got, const double *want, int n, double bound) {
+    for (int i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - want[i]) <= bound))
+            fail_msg("%s, %s[%d] is %.9g, wanted %.9g", k->name, what, i, (double)got[i], want[i]);
+}
+
+static void norms(void **state) {
+    (void)state;
+    static real x[NR * ND], res[NR * ND], s[NR * ND], y[NR * ND], dy[NR * ND], ds_in[NR * ND],
+        ds[NR * ND], stats[2 * NR];
+    real gain[ND], bias[ND], dgain[ND], dbias[ND];
+    fill(x, NR * ND, 1), fill(res, NR * ND, 2), fill(dy, NR * ND, 3), fill(ds_in, NR * ND, 4),
+        fill(gain, ND, 5), fill(bias, ND, 6);
+    const qkv_rng rng = {1, 2};
+    FOR_SETS for (int kind = 0; kind < QKV_NORM_COUNT; kind++) {
+        static double wy[NR * ND], wds[NR * ND];
+        double wg[ND] = {0}, wb[ND] = {0};
+        const real *b = kind == QKV_NORM_LAYER ? bias : NULL;
+        k->norm((qkv_norm_kind)kind, x, res, (real)0.25, rng, gain, b, (real)1e-5, s, y, stats, NR,
+                ND);
+        for (int i = 0; i < NR * ND; i++) {
+            real factor = qkv_rng_u32(rng, (uint64_t)i) >= 1u << 30 ? 1 / (real)0.75 : 0;
+            assert_true(fabs((double)(s[i] - (x[i] + res[i] * factor))) < 1e-6);
+        }
+        norm_reference((qkv_norm_kind)kind, s, gain, b, dy, wy, wds, wg, wb);
+        memset(dgain, 0, sizeof dgain), memset(dbias, 0, sizeof dbias);
+        assert_true(
+            k->norm_grad((qkv_norm_kind)kind, s, gain, stats, dy, ds_in, ds, dgain, dbias, NR, ND));
+        for (int i = 0; i < NR * ND; i++) wds[i] += (double)ds_in[i];
+        check("y", y, wy, NR * ND, 3e-6);
+        check("ds", ds, wds, NR * ND, 3e-6);
+        check("dgain", dgain, wg, ND, 2e-5);
+        check("dbias", dbias, wb, ND, 2e-5);
+        real alone[ND];
+        k->norm((qkv_norm_kind)kind, s + 7 * ND, NULL, 0, rng, gain, b, (real)1e-5, NULL, alone,
+                stats, 1, ND);
+        assert_same_bits("a row alone", alone, y + 7 * ND, ND);
+    }
+}
+
+/* ---- softmax, cross-entropy ---- */
+
+static void cross_entropy(void **state) {
+    (void)state;
+    enum { R = 5, V = 1003 };
+    static real z[R * V], g[R * V], p[R * V];
+    const int32_t targets[R] = {0, V - 1, -1, 500, 7};
+    const real weights[R] = {1, (real)0.5, 1, 2, 1};
+    FOR_SETS for (int smooth = 0; smooth < 2; smooth++) {
+        const double eps = smooth ? 0.1 : 0;
+        double loss[R], plain[R];
+        real lse[R];
+        fill(z, R * V, 9);
+        for (int i = 0; i < R * V; i++) z[i] *= 8;
+        memcpy(g, z, sizeof g);
+        memcpy(p, z, sizeof p);
+        k->softmax(p, p, R, V);
+        k->xent(g, targets, weights, (real)eps, (real)0.25, false, plain, NULL, R, V);
+        assert_same_bits("logits without gradient", g, z, R * V);
+        k->xent(g, targets, weights, (real)eps, (real)0.25, true, loss, lse, R, V);
+        for (int r = 0; r < R; r++) {
+            double sum = 0, mean = 0;
+            for (int j = 0; j < V; j++)
+                sum += exp((double)z[r * V + j]), mean += (double)z[r * V + j] / V;
+            const double l = log(sum), w = targets[r] < 0 ? 0 : (double)weights[r];
+            const double z_t = targets[r] < 0 ? 0 : (double)z[r * V + targets[r]];
+            const double want = w * ((1 - eps) * (l - z_t) + eps * (l - mean));
+            assert_true(fabs((double)lse[r] - l) < 2e-6 && fabs(loss[r] - want) < 1e-5 &&
+                        plain[r] == loss[r]);
+            for (int j = 0; j < V; j++) {
+                const double share = exp((double)z[r * V + j] - l);
+                const double d = 0.25 * w * (share - (j == targets[r] ? 1 - eps : 0) - eps / V);
+                assert_true(fabs((double)p[r * V + j] - share) < 1e-6);
+                if (fabs((double)g[r * V + j] - d) > 1e-6)
+                    fail_msg("%s: dz[%d][%d] %g, wanted %g", k->name, r, j, (double)g[r * V + j],
+                             d);
+            }
+        }
+    }
+}
+
+/* ---- rotary, gather, cells ---- */
+
+static void rotation_turns_and_returns(void **state) {
+    (void)state;
+    enum { R = 4, H = 3, D = 10, LD = 37 };
+    real x[R * LD], was[R * LD], c[8 * D / 2], s[8 * D / 2];
+    const int32_t pos[R] = {0, 3, 7, 1};
+    for (int i = 0; i < 8 * D / 2; i++) { /* position 0 turns nothing */
+        const double angle = 0.1 * (i / (D / 2)) * (i % (D / 2) + 1);
+        c[i] = (real)cos(angle), s[i] = (real)sin(angle);
+    }
+    FOR_SETS for (int half = 0; half < 2; half++) {
+        fill(was, R * LD, 10);
+        memcpy(x, was, sizeof x);
+        k->rotate(x, LD, pos, c, s, R, H, D, half, 1);
+        const int i = 2, low = 2 * D + (half ? i : 2 * i),
+                  high = 2 * D + (half ? i + D / 2 : 2 * i + 1);
+        const double a = (double)was[LD + low], b = (double)was[LD + high],
+                     angle = 0.1 * 3 * (i + 1);
+        assert_true(fabs((double)x[LD + low] - (a * cos(angle) - b * sin(angle))) < 1e-6);
+        assert_true(fabs((double)x[LD + high] - (b * cos(angle) + a * sin(angle))) < 1e-6);
+        assert_same_bits("position 0 and beyond the heads", x, was, LD);
+        k->rotate(x, LD, pos, c, s, R, H, D, half, -1);
+        assert_close("turned back", x, was, R * LD, 1e-6);
+    }
+}
+
+static void rows_are_gathered(void **state) {
+    (void)state;
+    real table[5 * 7], out[3 * 7];
+    const int32_t ids[3] = {4, 0, 4};
+    fill(table, 35, 11);
+    FOR_SETS {
+        k->gather(table, ids, 3, 7, 3, out);
+        for (int i = 0; i < 21; i++) assert_true(out[i] == 3 * table[ids[i / 7] * 7 + i % 7]);
+    }
+}
+
+static void cells(void **state) {
+    (void)state;
+    enum { R = 3, K = 11, LD = 50 };
+    real gates0[R * LD], g[R * LD], c0[R * K], c[R * K], a[R * K], hn[R * K];
+    fill(gates0, R * LD, 12), fill(c0, R * K, 13), fill(hn, R * K, 14);
+    FOR_SETS {
+        memcpy(g, gates0, sizeof g);
+        k->lstm(g, c0, c, a, R, K, LD);
+        for (int i = 0; i < R * K; i++) {
+            const real *x = gates0 + i / K * LD + i % K;
+            const double f = sigmoid((double)x[0]), u = sigmoid((double)x[K]),
+                         o = sigmoid((double)x[2 * K]);
+            const double want = f * (double)c0[i] + u * tanh((double)x[3 * K]);
+            assert_true(fabs((double)c[i] - want) < 1e-6 &&
+                        fabs((double)a[i] - o * tanh(want)) < 1e-6);
+            assert_true(fabs((double)g[i / K * LD + i % K] - f) < 1e-6);
+        }
+        memcpy(g, gates0, sizeof g);
+        k->gru(g, hn, c0, c, R, K, LD, K);
+        for (int i = 0; i < R * K; i++) {
+            const real *x = gates0 + i / K * LD + i % K;
+            const double r = sigmoid((double)x[0]), z = sigmoid((double)x[K]),
+                         n = tanh((double)x[2 * K] + r * (double)hn[i]);
+            assert_true(fabs((double)c[i] - ((1 - z) * n + z * (double)c0[i])) < 1e-6);
+        }
+    }
+}
+
+/* ---- optimisers ---- */
+
+static void optimisers(void **state) {
+    (void)state;
+    enum { N = 203 };
+    real w[N], w2[N], g[N], m[N], m2[N], v[N], v2[N];
+    fill(g, N, 15);
+    FOR_SETS {
+        fill(w, N, 16), fill(m, N, 17), fill(v, N, 18);
+        for (int i = 0; i < N; i++) v[i] = v[i] * v[i];
+        memcpy(w2, w, sizeof w), memcpy(m2, m, sizeof m), memcpy(v2, v, sizeof v);
+        k->adam(w, g, m, v, N, 1e-2, 0.9, 0.99, 1e-8, 0.1, 0, 3, 0.5);
+        for (int i = 0; i < N; i++) {
+            const double gs = 0.5 * (double)g[i], mi = 0.9 * (double)m2[i] + 0.1 * gs,
+                         vi = 0.99 * (double)v2[i] + 0.01 * gs * gs;
+            const double step =
+                1e-2 * (mi / (1 - pow(0.9, 3))) / (sqrt(vi / (1 - pow(0.99, 3))) + 1e-8);
+            assert_true(fabs((double)w[i] - ((double)w2[i] * (1 - 1e-3) - step)) <
+                        1e-6 * (1 + fabs(step)));
+        }
+        for (int i = 0; i < N; i += 17) { /* in pieces: the same bits */
+            const int n = N - i < 17 ? N - i : 17;
+            k->adam(w2 + i, g + i, m2 + i, v2 + i, n, 1e-2, 0.9, 0.99, 1e-8, 0.1, 0, 3, 0.5);
+        }
+        assert_same_bits("w", w, w2, N);
+        assert_same_bits("m", m, m2, N);
+        assert_same_bits("v", v, v2, N);
+        memcpy(w2, w, sizeof w), memcpy(m2, m, sizeof m);
+        k->sgd(w, g, m, N, 0.1, 0.9, 0.01, true, 2);
+        for (int i = 0; i < N; i++) {
+            const double d = 2 * (double)g[i] + 0.01 * (double)w2[i], mi = 0.9 * (double)m2[i] + d;
+            assert_true(fabs((double)w[i] - ((double)w2[i] - 0.1 * (d + 0.9 * mi))) < 1e-6);
+        }
+        memcpy(w2, w, sizeof w);
+        k->sgd(w, g, NULL, N, 0.1, 0, 0, false, 1);
+        for (int i = 0; i < N; i++)
+            assert_true(fabs((double)(w[i] - (w2[i] - (real)0.1 * g[i]))) < 1e-6);
+    }
+}
+
+/* ---- threads ---- */
+
+/* What is cut among threads gives the bits of one thread. */
+static void same_bits_for_any_threads(void **state) {
+    (void)state;
+    enum { R = 700, D = 100 };
+    static real x[R * D], dy[R * D], out[4 * R * D + 4 * D], one[4 * R * D + 4 * D], stats[2 * R];
+    real gain[D];
+    fill(x, R * D, 19), fill(dy, R * D, 20), fill(gain, D, 21);
+    k = qkv_kern_get();
+    double squares = 0;
+    for (int threads = 1; threads <= 8;
+         threads = threads * 2 + (threads == 1 ? 0 : -1)) { /* 1, 2, 3, 5 */
+        qkv_threads_set(threads);
+        real *at = out;
+        memset(out, 0, sizeof out);
+        k->norm(QKV_NORM_LAYER, x, NULL, 0, (qkv_rng){0, 0}, gain, gain, (real)1e-5, NULL, at,
+                stats, R, D),
+            at += R * D;
+        assert_true(k->norm_grad(QKV_NORM_LAYER, x, gain, stats, dy, NULL, at, at + R * D,
+                                 at + R * D + D, R, D));
+        at += R * D + 2 * D;
+        k->column_sums(x, R, D, D, at), at += D;
+        k->softmax(x, at, R, D), at += R * D;
+        k->dropout(x, at, R * D, (real)0.1, (qkv_rng){1, 1}, 3);
+        const double sum = k->sum_squares(x, R * D);
+        if (threads == 1) memcpy(one, out, sizeof one), squares = sum;
+        assert_same_bits("threads", out, one, 4 * R * D + 4 * D);
+        assert_true(sum == squares);
+    }
+    qkv_threads_set(0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_are_accurate),
+        cmocka_unit_test(special_values),
+        cmocka_unit_test(tails_equal_bodies),
+        cmocka_unit_test(slopes_match),
+        cmocka_unit_test(elementwise),
+        cmocka_unit_test(sums),
+        cmocka_unit_test(gates),
+        cmocka_unit_test(dropout_is_by_counter),
+        cmocka_unit_test(norms),
+        cmocka_unit_test(cross_entropy),
+        cmocka_unit_test(rotation_turns_and_returns),
+        cmocka_unit_test(rows_are_gathered),
+        cmocka_unit_test(cells),
+        cmocka_unit_test(optimisers),
+        cmocka_unit_test(same_bits_for_any_threads),
+    };
+    return cmocka_run_group_tests(tests, list_sets, NULL);
+}
