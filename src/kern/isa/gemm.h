@@ -26,10 +26,9 @@
 #define MTILES 12
 #endif
 #define MC                                                                                         \
-    (MTILES *                                                                                      \
-     MR)        /* MC·KC reals of A stay in the L2 cache while the columns of B pass by         \
+    (MTILES * MR) /* MC·KC reals of A stay in the L2 cache while the columns of B pass by         \
                    */
-#define NC 1024 /* KC·NC reals of packed B belong to a thread */
+#define NC 1024   /* KC·NC reals of packed B belong to a thread */
 
 /* Does this set multiply pairs of bf16? (`wide` emulates it.) The others round to bf16 and multiply
  * in fp32. */
