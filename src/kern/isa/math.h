@@ -112,9 +112,9 @@ static inline vreal v_tanh(vreal x) {
     return v_select((vint)(a < v_set(0.625f)), near, far);
 }
 
-/* With a = |x|: Φ(−a) = exp(−a²/2)·Q(t)/(a + k), t = (a − k)/(a + k), Q a polynomial; relative errors stay small far into
- * the tail, where ½(1 + erf) would have cancelled to nothing. a² is made exact: the square of a's upper half, and
- * the rest, which is small enough to join the exponential's reduced argument. */
+/* Near 0, Φ = ½ + x·R(x²). Elsewhere, with a = |x|, Φ(−a) = exp(−a²/2)·Q(t)/(a + k), t = (a − k)/(a + k): relative
+ * errors stay small far into the tail, where ½(1 + erf) would have cancelled to nothing. a² is made exact: the
+ * square of a's upper half, and the rest, which is small enough to join the exponential's reduced argument. */
 static inline vreal v_normal(vreal x, vreal *density) {
     const float k = 2.5f;
     const vreal a = v_min(v_set(15.0f), v_abs(x)), upper = (vreal)((vint)a & -4096);
@@ -131,7 +131,12 @@ static inline vreal v_normal(vreal x, vreal *density) {
     q = v_fma(q, t, v_set(0.70665666f));
     const vreal below = e * q * inv;
     if (density) *density = 0.398942280f * e;
-    return v_select((vint)(x > v_set(0)), 1.0f - below, below);
+    const vreal far = v_select((vint)(x > v_set(0)), 1.0f - below, below), z = x * x;
+    vreal r = v_fma(v_set(9.24683683e-5f), z, v_set(-1.16535073e-3f));
+    r = v_fma(r, z, v_set(9.96416679e-3f));
+    r = v_fma(r, z, v_set(-6.6488730e-2f));
+    r = v_fma(r, z, v_set(0.398942199f));
+    return v_select((vint)(a < v_set(1.0f)), v_fma(r, x, v_set(0.5f)), far);
 }
 
 #endif
@@ -145,8 +150,13 @@ static inline vreal v_sigmoid(vreal x) {
 
 /* ---- activations: f(x), and f'(x) from x and y = f(x) ---- */
 
-#define TANH_GELU_A ((real)0.79788456080286535588) /* √(2/π) */
-#define TANH_GELU_B ((real)0.044715)
+#define TANH_GELU_A ((real)1.59576912160573071176) /* 2√(2/π) */
+#define TANH_GELU_B ((real)(1.59576912160573071176 * 0.044715))
+
+/* ½(1 + tanh u) = σ(2u), u = √(2/π)·(x + 0.044715·x³) */
+static inline vreal v_tanh_gelu_share(vreal x) {
+    return v_sigmoid(x * v_fma(v_set(TANH_GELU_B), x * x, v_set(TANH_GELU_A)));
+}
 
 static inline vreal v_act(qkv_act act, vreal x) {
     switch (act) {
@@ -154,9 +164,8 @@ static inline vreal v_act(qkv_act act, vreal x) {
         return v_max(v_set(0), x);
     case QKV_ACT_GELU:
         return x * v_normal(x, NULL);
-    /* ½(1 + tanh u) = σ(2u) */
     case QKV_ACT_GELU_TANH:
-        return x * v_sigmoid(2 * TANH_GELU_A * x * (1 + TANH_GELU_B * (x * x)));
+        return x * v_tanh_gelu_share(x);
     case QKV_ACT_SILU:
         return x * v_sigmoid(x);
     case QKV_ACT_TANH:
@@ -180,8 +189,8 @@ static inline vreal v_act_grad(qkv_act act, vreal x, vreal y) {
         return share + x * density;
     }
     case QKV_ACT_GELU_TANH: {
-        vreal s = v_sigmoid(2 * TANH_GELU_A * x * (1 + TANH_GELU_B * (x * x)));
-        vreal slope = 2 * TANH_GELU_A * (1 + 3 * TANH_GELU_B * (x * x));
+        vreal s = v_tanh_gelu_share(x),
+              slope = v_fma(v_set(3 * TANH_GELU_B), x * x, v_set(TANH_GELU_A));
         return s + x * slope * (s * (1 - s));
     }
     case QKV_ACT_SILU: {
