@@ -1,0 +1,204 @@
+/* Whole models against PyTorch: hidden rows, loss, every gradient, ten AdamW steps and the weights after
+ * them, as golden/make_model_golden.py wrote them. Weights and tokens are the same formulas as there. */
+#include "tiny.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "store/safetensors.h"
+#include "train/optim.h"
+
+#define BOUND 1e-5 /* relative to the largest value of a tensor */
+
+static qkv_tape tape;
+static qkv_safetensors golden;
+static tiny_batch source, target;
+
+static int set_up(void **state) {
+    (void)state;
+    return qkv_tape_init(&tape) != QKV_OK ||
+           qkv_safetensors_open(SOURCE_DIR "/tests/golden/model_golden.safetensors", &golden) !=
+               QKV_OK;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    qkv_safetensors_close(&golden);
+    qkv_tape_free(&tape);
+    return 0;
+}
+
+static uint32_t fnv(const char *name) {
+    uint32_t h = 0x811c9dc5u;
+    for (; *name; name++) h = (h ^ (uint8_t)*name) * 0x01000193u;
+    return h;
+}
+
+static void set_weights(qkv_params *p) {
+    for (size_t i = 0; i < p->n; i++) {
+        const char *name = p->list[i]->name;
+        size_t len = strlen(name);
+        bool gain = len > 11 && strcmp(name + len - 11, "norm.weight") == 0;
+        for (int64_t k = 0; k < p->list[i]->spec.rows * p->list[i]->spec.cols; k++) {
+            double step = (double)((k * 37 + fnv(name) % 1009) % 211);
+            p->list[i]->tensor.data[k] = (real)((step - 105) / 105 * 0.4 + (gain ? 1 : 0));
+        }
+    }
+}
+
+/* Tokens by formula; the parent of node i is node i / 2. */
+static void make_batch(tiny_batch *b, const int32_t *lengths, int32_t step, int32_t offset) {
+    tiny_batch_make(b, lengths, 3, 11, 3, 1);
+    for (int32_t r = 0; r < b->rows; r++) b->ids[r] = (r * step + offset) % 11;
+    for (int32_t s = 0; s < b->n; s++) {
+        int32_t first = b->start[s], n = b->start[s + 1] - first;
+        uint8_t *d = b->distance + b->tree_start[s];
+        for (int32_t i = 0; i < n; i++) {
+            b->next[first + i] = i + 1 < n ? b->ids[first + i + 1] : 0;
+            b->depth[first + i] = i ? b->depth[first + i / 2] + 1 : 0;
+            for (int32_t j = 0; j < i; j++)
+                d[i * n + j] = d[j * n + i] = (uint8_t)(d[i / 2 * n + j] + 1);
+        }
+    }
+}
+
+/* The stored tensor "NN/what", which must have n elements, as real numbers; freed by the caller. NULL: none. */
+static real *stored(const char *number, const char *what, int64_t n) {
+    char name[200];
+    snprintf(name, sizeof name, "%s/%s", number, what);
+    const qkv_stored *t = qkv_safetensors_find(&golden, name);
+    if (!t) return NULL;
+    if (t->elements != n)
+        fail_msg("%s has %lld elements, not %lld", name, (long long)t->elements, (long long)n);
+    float *x = qkv_alloc((size_t)n * sizeof *x);
+    assert_ok(qkv_stored_to_float(t, x));
+    real *out = qkv_alloc((size_t)n * sizeof *out);
+    for (int64_t i = 0; i < n; i++) out[i] = (real)x[i];
+    qkv_free(x);
+    return out;
+}
+
+/* Relative to the largest value of the tensor, however small that is. */
+static void compare(const char *settings, const char *number, const char *what, const real *x,
+                    int64_t n, double bound) {
+    real *wanted = stored(number, what, n);
+    if (!wanted) fail_msg("%s: %s/%s is not stored", settings, number, what);
+    double largest = 0, worst = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double size = wanted[i] < 0 ? -(double)wanted[i] : (double)wanted[i];
+        double error = (double)x[i] - (double)wanted[i];
+        if (error < 0) error = -error;
+        if (size > largest) largest = size;
+        if (!(error <= worst)) worst = error;
+    }
+    if (!(worst <= bound * largest))
+        fail_msg("%s: %s is off by %.3g of %.3g", settings, what, worst, largest);
+    qkv_free(wanted);
+}
+
+static void compare_params(const char *settings, const char *number, const char *kind,
+                           qkv_params *p, bool gradients, double bound) {
+    for (size_t i = 0; i < p->n; i++) {
+        char what[160];
+        const qkv_tensor *x = &p->list[i]->tensor;
+        snprintf(what, sizeof what, "%s/%s", kind, p->list[i]->name);
+        compare(settings, number, what, gradients ? x->grad : x->data, x->rows * x->cols, bound);
+    }
+}
+
+static qkv_tensor *forward(qkv_model *m) {
+    qkv_tape_begin(&tape, QKV_TRAIN, 1, 1);
+    qkv_tensor *loss = tiny_loss(&tape, m, &source, &target);
+    assert_ok(qkv_tape_status(&tape));
+    return loss;
+}
+
+static void train(const char *settings, const char *number, qkv_model *m) {
+    qkv_params *p = qkv_model_params(m);
+    qkv_tensor *loss = forward(m);
+    assert_ok(qkv_tape_backward(&tape, &loss, 1));
+    compare_params(settings, number, "grad", p, true, BOUND);
+    qkv_params_zero_grads(p);
+    qkv_optim o;
+    qkv_optim_spec spec = qkv_optim_defaults(QKV_OPTIM_ADAMW);
+    spec.beta2 = 0.98, spec.decay = 0.1, spec.eps = 1e-3;
+    assert_ok(qkv_optim_init(&o, p, &spec));
+    real losses[10];
+    for (int step = 0; step < 10; step++) {
+        loss = forward(m);
+        losses[step] = loss->data[0];
+        assert_ok(qkv_tape_backward(&tape, &loss, 1));
+        qkv_update u = {.lr = 0.01};
+        assert_ok(qkv_optim_step(&o, &u));
+    }
+    qkv_optim_settle(&o);
+    compare(settings, number, "losses", losses, 10, BOUND);
+    compare_params(settings, number, "final", p, false, BOUND);
+    qkv_optim_free(&o);
+}
+
+static void check(const char *number, const char *settings) {
+    qkv_model *m = tiny_model(settings, true, 1);
+    set_weights(qkv_model_params(m));
+    qkv_tape_begin(&tape, QKV_EVAL, 1, 1);
+    qkv_tensor *hidden = tiny_hidden(&tape, m, &source, &target);
+    assert_ok(qkv_tape_status(&tape));
+    compare(settings, number, "hidden", hidden->data, hidden->rows * hidden->cols, BOUND);
+    qkv_tensor *loss = tiny_loss(&tape, m, &source, &target);
+    assert_ok(qkv_tape_status(&tape));
+    compare(settings, number, "loss", loss->data, 1, BOUND);
+    char trained[40];
+    snprintf(trained, sizeof trained, "%s/losses", number);
+    if (qkv_safetensors_find(&golden, trained)) train(settings, number, m);
+    qkv_model_free(m);
+}
+
+static void test_models(void **state) {
+    static const int32_t src_len[] = {5, 1, 7}, tgt_len[] = {4, 3, 6};
+    (void)state;
+    make_batch(&source, src_len, 7, 3);
+    make_batch(&target, tgt_len, 5, 1);
+    size_t cases = 0;
+    for (size_t i = 0; i < golden.n_meta; i++) {
+        if (strncmp(golden.meta_key[i], "case.", 5) != 0) continue;
+        check(golden.meta_key[i] + 5, golden.meta_value[i]);
+        cases++;
+    }
+    assert_true(cases >= 40);
+}
+
+/* Every row of the tables of positions, norms, activations, pools and cells has a golden case. */
+static void test_all_rows_have_cases(void **state) {
+    static const char *const pools[] = {"mean", "max", "first", "last", NULL};
+    static const char *const archs[] = {"lstm", "gru", NULL};
+    static const char *const norms[] = {"layer", "rms", NULL};
+    const struct {
+        const char *key;
+        const char *const *names;
+        const char *standard; /* what is meant when the key is absent */
+    } tables[] = {{"position", qkv_position_names, "learned"},
+                  {"activation", qkv_ffn_names, "relu"},
+                  {"norm_kind", norms, "layer"},
+                  {"pool", pools, "mean"},
+                  {"arch", archs, "transformer"}};
+    (void)state;
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (int k = 0; tables[t].names[k]; k++) {
+            char wanted[80];
+            bool found = strcmp(tables[t].names[k], tables[t].standard) == 0;
+            snprintf(wanted, sizeof wanted, " %s=%s", tables[t].key, tables[t].names[k]);
+            for (size_t i = 0; i < golden.n_meta && !found; i++) {
+                const char *at = strstr(golden.meta_value[i], wanted);
+                found = at && (at[strlen(wanted)] == ' ' || !at[strlen(wanted)]);
+            }
+            if (!found) fail_msg("no golden case has%s", wanted);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_all_rows_have_cases),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
