@@ -322,7 +322,9 @@ static uint64_t process_seed(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t parts[3] = {(uint64_t)now.tv_nsec, (uint64_t)now.tv_sec, (uint64_t)(uintptr_t)&now};
-    return shared = qkv_hash64(parts, sizeof parts, 1) | 1;
+    seed = qkv_hash64(parts, sizeof parts, 1) | 1;
+    shared = seed;
+    return seed;
 }
 
 static qkv_status check_many(const reader *r, uint32_t first, uint32_t end, uint32_t count) {
