@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "model/describe.h"
+#include "api/describe_print.h"
 
 static qkv_tape tape;
 
@@ -551,7 +551,7 @@ static void test_describe_agrees(void **state) {
             qkv_layout layout = {.n = 2, .start = start};
             assert_true(fabs(d.macs - qkv_model_macs(m, &layout, &layout)) <= 1e-9 * d.macs);
             qkv_buf out = {0};
-            qkv_describe_text(&d, qkv_model_config(m), &out);
+            assert_ok(qkv_describe_text(&d, &out));
             qkv_describe_json(&d, qkv_model_config(m), &out);
             assert_true(out.status == QKV_OK && out.len > 500);
             qkv_buf_free(&out);

@@ -2,6 +2,7 @@
  * JSON or a picture. */
 #include <string.h>
 
+#include "api/describe_print.h"
 #include "api/describe_svg.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -42,7 +43,7 @@ static qkv_status print(const qkv_model *m, const qkv_describe_request *r, qkv_s
     else if (status == QKV_OK && how == QKV_SHOW_SVG)
         status = qkv_describe_svg(&d, config, out);
     else if (status == QKV_OK)
-        qkv_describe_text(&d, config, out);
+        status = qkv_describe_text(&d, out);
     qkv_describe_free(&d);
     return status != QKV_OK ? status : out->status;
 }

@@ -42,9 +42,6 @@ qkv_status qkv_describe_make(const qkv_model *m, int64_t batch, int64_t length,
                              qkv_description *out);
 void qkv_describe_free(qkv_description *d);
 
-void qkv_describe_json(const qkv_description *d, const qkv_config *config, qkv_buf *out);
-void qkv_describe_text(const qkv_description *d, const qkv_config *config, qkv_buf *out);
-
 /* "201399600" → "201,399,600". */
 void qkv_print_grouped(double whole, char out[40]);
 

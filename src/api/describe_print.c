@@ -1,9 +1,11 @@
 /* A description as a table and as JSON. In the table equal layers are shown once, with their
  * number. */
+#include "api/describe_print.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "model/describe.h"
+#include "draw/table.h"
 
 /* ---- JSON ---- */
 
@@ -89,50 +91,29 @@ void qkv_describe_json(const qkv_description *d, const qkv_config *config, qkv_b
 
 /* ---- table ---- */
 
-/* Columns on the screen that UTF-8 text takes: code points, all of width 1 here. */
-static int columns_of(const char *text) {
-    int n = 0;
-    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
-static void put_cell(qkv_buf *out, const char *text, int width, bool right) {
-    int pad = width - columns_of(text);
-    if (right) qkv_buf_printf(out, "%*s", pad > 0 ? pad : 0, "");
-    qkv_buf_puts(out, text);
-    if (!right) qkv_buf_printf(out, "%*s", pad > 0 ? pad : 0, "");
-    qkv_buf_puts(out, "  ");
-}
-
-static void put_line(qkv_buf *out, const char *name, const char *weights, const char *parameters,
-                     const char *activation, const char *macs) {
-    put_cell(out, name, 30, false);
-    put_cell(out, weights, 38, false);
-    put_cell(out, parameters, 17, true);
-    put_cell(out, activation, 22, false);
-    put_cell(out, macs, 23, true);
-    while (out->len && out->data[out->len - 1] == ' ') out->data[--out->len] = 0;
-    qkv_buf_putc(out, '\n');
-}
-
-static void put_row(qkv_buf *out, const qkv_description *d, const qkv_describe_part *p,
+static void put_row(qkv_table *t, const qkv_description *d, const qkv_describe_part *p,
                     const char *indent) {
-    char name[48], count[40], activation[80] = "", macs[40] = "";
-    snprintf(name, sizeof name, "%s%s", indent, p->name);
+    char count[40], macs[40] = "";
     qkv_print_grouped((double)p->parameters, count);
-    if (p->width && p->by_sequence)
-        snprintf(activation, sizeof activation, "%lld × %lld", (long long)d->batch,
-                 (long long)p->width);
-    else if (p->width)
-        snprintf(activation, sizeof activation, "%lld × %lld × %lld", (long long)d->batch,
-                 (long long)d->length, (long long)p->width);
     if (p->macs > 0) qkv_print_grouped(p->macs, macs);
-    put_line(out, name, p->note ? p->note : p->weights, count, activation, macs);
+    qkv_table_cell(t, "%s%s", indent, p->name);
+    qkv_table_cell(t, "%s", p->note ? p->note : p->weights);
+    qkv_table_cell(t, "%s", count);
+    if (!p->width)
+        qkv_table_cell(t, "%s", "");
+    else if (p->by_sequence)
+        qkv_table_cell(t, "%lld × %lld", (long long)d->batch, (long long)p->width);
+    else
+        qkv_table_cell(t, "%lld × %lld × %lld", (long long)d->batch, (long long)d->length,
+                       (long long)p->width);
+    qkv_table_cell(t, "%s", macs);
     if (!p->inside || p->inside == p->width) return;
-    snprintf(activation, sizeof activation, "%lld × %lld × %lld", (long long)d->batch,
-             (long long)d->length, (long long)p->inside);
-    snprintf(name, sizeof name, "%s  inside", indent);
-    put_line(out, name, "", "", activation, "");
+    qkv_table_cell(t, "%s  inside", indent);
+    qkv_table_cell(t, "%s", "");
+    qkv_table_cell(t, "%s", "");
+    qkv_table_cell(t, "%lld × %lld × %lld", (long long)d->batch, (long long)d->length,
+                   (long long)p->inside);
+    qkv_table_cell(t, "%s", "");
 }
 
 static bool same_part(const qkv_describe_part *a, const qkv_describe_part *b) {
@@ -160,7 +141,8 @@ static int equal_layers(const qkv_description *d, size_t at, size_t parts) {
     return count;
 }
 
-static size_t put_layers(qkv_buf *out, const qkv_description *d, size_t at) {
+/* Equal layers as one; returns the index of what follows them. */
+static size_t put_layers(qkv_table *t, const qkv_description *d, size_t at) {
     size_t parts = layer_parts(d, at);
     int layers = equal_layers(d, at, parts), first = d->parts[at].layer;
     double each = 0, macs = 0;
@@ -168,73 +150,90 @@ static size_t put_layers(qkv_buf *out, const qkv_description *d, size_t at) {
         each += (double)d->parts[at + i].parameters;
         macs += d->parts[at + i].macs;
     }
-    char name[48], note[40], count[40], work[40];
-    if (layers > 1)
-        snprintf(name, sizeof name, "  layers %d to %d", first, first + layers - 1);
-    else
-        snprintf(name, sizeof name, "  layer %d", first);
-    snprintf(note, sizeof note, "%s", layers > 1 ? "each:" : "");
+    char count[40], work[40];
     qkv_print_grouped(each, count);
     qkv_print_grouped(macs, work);
-    put_line(out, name, note, count, "", work);
-    for (size_t i = 0; i < parts; i++) put_row(out, d, &d->parts[at + i], "    ");
+    if (layers > 1)
+        qkv_table_cell(t, "  layers %d to %d", first, first + layers - 1);
+    else
+        qkv_table_cell(t, "  layer %d", first);
+    qkv_table_cell(t, "%s", layers > 1 ? "each:" : "");
+    qkv_table_cell(t, "%s", count);
+    qkv_table_cell(t, "%s", "");
+    qkv_table_cell(t, "%s", work);
+    for (size_t i = 0; i < parts; i++) put_row(t, d, &d->parts[at + i], "    ");
     return at + parts * (size_t)layers;
 }
 
-static void put_total(qkv_buf *out, const char *name, double value, const char *unit) {
-    char text[40];
-    qkv_print_grouped(value, text);
-    put_cell(out, name, 44, false);
-    put_cell(out, text, 27, true);
-    qkv_buf_printf(out, "%s\n", unit);
-}
-
-static void put_bytes(qkv_buf *out, const char *name, double bytes) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    size_t u = 0;
-    for (; bytes >= 1024 && u + 1 < sizeof units / sizeof *units; u++) bytes /= 1024;
-    char text[40];
-    snprintf(text, sizeof text, "%.1f %s", bytes, units[u]);
-    put_cell(out, name, 44, false);
-    put_cell(out, text, 27, true);
-    while (out->len && out->data[out->len - 1] == ' ') out->data[--out->len] = 0;
-    qkv_buf_putc(out, '\n');
-}
-
-static void put_side_totals(qkv_buf *out, const char *name, const qkv_describe_side *s) {
-    char line[64];
-    if (!s->parameters) return;
-    snprintf(line, sizeof line, "one %s layer", name);
-    put_total(out, line, (double)s->layer, "parameters");
-    put_total(out, name, (double)s->parameters, "parameters");
-    snprintf(line, sizeof line, "  its layers alone");
-    put_total(out, line, (double)s->in_layers, "parameters");
-}
-
-void qkv_describe_text(const qkv_description *d, const qkv_config *config, qkv_buf *out) {
-    (void)config;
-    put_line(out, "part", "weights", "parameters", "activation", "multiply-adds");
+static void put_parts(qkv_table *t, const qkv_description *d) {
+    const char *const heads[] = {"part", "weights", "parameters", "activation", "multiply-adds"};
+    for (int c = 0; c < 5; c++) qkv_table_cell(t, "%s", heads[c]);
     for (size_t i = 0; i < d->n;) {
         const qkv_describe_part *p = &d->parts[i];
         bool opens = p->side[0] && (i == 0 || strcmp(d->parts[i - 1].side, p->side) != 0);
-        if (opens) qkv_buf_printf(out, "%s\n", p->side);
+        if (opens)
+            for (int c = 0; c < 5; c++) qkv_table_cell(t, "%s", c ? "" : p->side);
         if (p->layer >= 0)
-            i = put_layers(out, d, i);
+            i = put_layers(t, d, i);
         else
-            put_row(out, d, p, p->side[0] ? "  " : ""), i++;
+            put_row(t, d, p, p->side[0] ? "  " : ""), i++;
     }
-    qkv_buf_putc(out, '\n');
-    if (d->attention) put_total(out, "one self-attention", (double)d->attention, "parameters");
-    put_side_totals(out, "encoder", &d->encoder);
-    put_side_totals(out, "decoder", &d->decoder);
-    put_total(out, "total", (double)d->total, "parameters");
-    put_total(out, "  all layers alone", (double)d->total_in_layers, "parameters");
-    put_total(out, "one forward pass", d->macs, "multiply-adds");
+}
+
+/* ---- totals ---- */
+
+static void put_total(qkv_table *t, const char *name, double value, const char *unit) {
+    char text[40];
+    qkv_print_grouped(value, text);
+    qkv_table_cell(t, "%s", name);
+    qkv_table_cell(t, "%s", text);
+    qkv_table_cell(t, "%s", unit);
+}
+
+static void put_bytes(qkv_table *t, const char *name, double bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t u = 0;
+    for (; bytes >= 1024 && u + 1 < sizeof units / sizeof *units; u++) bytes /= 1024;
+    qkv_table_cell(t, "%s", name);
+    qkv_table_cell(t, "%.1f", bytes);
+    qkv_table_cell(t, "%s", units[u]);
+}
+
+static void put_side_totals(qkv_table *t, const char *name, const qkv_describe_side *s) {
+    char line[64];
+    if (!s->parameters) return;
+    snprintf(line, sizeof line, "one %s layer", name);
+    put_total(t, line, (double)s->layer, "parameters");
+    put_total(t, name, (double)s->parameters, "parameters");
+    put_total(t, "  its layers alone", (double)s->in_layers, "parameters");
+}
+
+static void put_totals(qkv_table *t, const qkv_description *d) {
+    for (int c = 0; c < 3; c++) qkv_table_cell(t, "%s", c ? "" : "in all");
+    if (d->attention) put_total(t, "one self-attention", (double)d->attention, "parameters");
+    put_side_totals(t, "encoder", &d->encoder);
+    put_side_totals(t, "decoder", &d->decoder);
+    put_total(t, "total", (double)d->total, "parameters");
+    put_total(t, "  all layers alone", (double)d->total_in_layers, "parameters");
+    put_total(t, "one forward pass", d->macs, "multiply-adds");
     if (d->attention_dense > 0)
-        put_total(out, "one attention as a dense layer, (N·D)²", d->attention_dense, "parameters");
-    put_bytes(out, "weights", d->weight_bytes);
-    put_bytes(out, "training: weights, gradients, moments", d->training_state_bytes);
-    put_bytes(out, "training: activations", d->activation_bytes);
-    if (d->cache_bytes > 0) put_bytes(out, "decoding: cache", d->cache_bytes);
-    put_bytes(out, "decoding: all", d->weight_bytes + d->cache_bytes);
+        put_total(t, "one attention as a dense layer, (N·D)²", d->attention_dense, "parameters");
+    put_bytes(t, "weights", d->weight_bytes);
+    put_bytes(t, "training: weights, gradients, moments", d->training_state_bytes);
+    put_bytes(t, "training: activations", d->activation_bytes);
+    if (d->cache_bytes > 0) put_bytes(t, "decoding: cache", d->cache_bytes);
+    put_bytes(t, "decoding: all", d->weight_bytes + d->cache_bytes);
+}
+
+qkv_status qkv_describe_text(const qkv_description *d, qkv_buf *out) {
+    const qkv_ink ink = {.columns = 200}; /* shapes are not to be cut */
+    qkv_table parts = qkv_table_begin("llrlr"), totals = qkv_table_begin("lrl");
+    put_parts(&parts, d);
+    put_totals(&totals, d);
+    qkv_status status = qkv_table_print(&parts, ink, out);
+    qkv_buf_putc(out, '\n');
+    if (status == QKV_OK) status = qkv_table_print(&totals, ink, out);
+    qkv_table_free(&parts);
+    qkv_table_free(&totals);
+    return status;
 }

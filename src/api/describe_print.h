@@ -1,0 +1,10 @@
+/* A description as text: what `qkv describe` prints. */
+#ifndef QKV_API_DESCRIBE_PRINT_H
+#define QKV_API_DESCRIBE_PRINT_H
+
+#include "model/describe.h"
+
+void qkv_describe_json(const qkv_description *d, const qkv_config *config, qkv_buf *out);
+qkv_status qkv_describe_text(const qkv_description *d, qkv_buf *out);
+
+#endif
