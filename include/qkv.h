@@ -219,6 +219,9 @@ QKV_API qkv_status qkv_train(const qkv_train_request *request);
 /* Every key of a training's settings: default, what is allowed, what it means; row i, false past the end. */
 QKV_API bool qkv_train_key(size_t i, const char **name, const char **help);
 
+/* Writes made-up data to a file, the same rows for the same seed: "reviews" (label<TAB>text), "numbers" (words<TAB>digits). */
+QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, const char *path);
+
 /* ---- models, used ---- */
 
 typedef struct qkv_text_model qkv_text_model; /* a model folder, opened: configuration, weights, tokenizer, labels */

@@ -1,0 +1,292 @@
+/* Training: a small task is learned; accumulated batches are one large batch; a run that is stopped and resumed, at any
+ * step and with any number of threads, ends with the bits of one never stopped; bad steps are skipped or end the run. */
+#include "harness.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "train/loop.h"
+
+#include <ftw.h>
+#include <math.h>
+#include <unistd.h>
+
+/* ---- a little task: which of two marks occurs in a text of noise? ---- */
+
+enum { VOCAB = 40, EXAMPLES = 400 };
+
+static void make_task(qkv_encoded *e, int64_t n, uint64_t seed) {
+    const qkv_rng rng = {seed, 1};
+    uint64_t k = 0;
+    qkv_encoded_init(e, 1);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t ids[12];
+        const int64_t len = 4 + (int64_t)qkv_rng_below(rng, k++, 9);
+        for (int64_t j = 0; j < len; j++) ids[j] = 7 + (int32_t)qkv_rng_below(rng, k++, VOCAB - 7);
+        const int32_t label = (int32_t)qkv_rng_below(rng, k++, 2);
+        ids[qkv_rng_below(rng, k++, (uint64_t)len)] = 5 + label;
+        assert_ok(qkv_encoded_add(e, ids, len));
+        assert_ok(qkv_encoded_label(e, label));
+    }
+}
+
+typedef struct subject {
+    qkv_encoded train, valid;
+    qkv_model *model;
+    qkv_loop loop;
+    int64_t stop_at; /* asks to stop at this step; 0: never */
+    int64_t n_notes;
+} subject;
+
+static bool watch(void *user, const qkv_progress *p) {
+    subject *s = user;
+    s->n_notes += p->kind == QKV_PROGRESS_NOTE;
+    return !s->stop_at || p->step < s->stop_at;
+}
+
+/* A subject with the settings of `assignments`; `run` may be NULL. */
+static void make_with(subject *s, double dropout, const char *assignments, const char *run) {
+    *s = (subject){0};
+    make_task(&s->train, EXAMPLES, 1);
+    make_task(&s->valid, 100, 2);
+    qkv_config config;
+    qkv_config_default(&config);
+    const qkv_settings model = qkv_config_settings(&config),
+                       train = qkv_train_settings(&s->loop.config);
+    assert_ok(
+        qkv_settings_assign(&model, 1,
+                            "task=classify vocab_size=40 classes=2 max_len=16 d_model=32 layers=1 "
+                            "heads=2 d_ff=64"));
+    qkv_settings_default(&train);
+    assert_ok(qkv_settings_assign(&train, 1, "batch_tokens=256 epochs=4 lr=0.003 seed=3"));
+    assert_ok(qkv_settings_assign(&train, 1, assignments));
+    config.dropout = dropout;
+    assert_ok(qkv_model_build(&config, &s->model));
+    assert_ok(qkv_model_allocate(s->model, true));
+    qkv_model_initialise(s->model, 3);
+    s->loop.model = s->model;
+    s->loop.task =
+        (qkv_task_spec){.bos = 1, .eos = 2, .mask = 3, .n_special = 4, .vocab_size = VOCAB};
+    s->loop.train = &s->train;
+    s->loop.valid = &s->valid;
+    s->loop.run = run;
+    s->loop.progress = watch;
+    s->loop.user = s;
+}
+
+static void make(subject *s, const char *assignments, const char *run) {
+    make_with(s, 0.1, assignments, run);
+}
+
+static void drop(subject *s) {
+    qkv_loop_free(&s->loop);
+    qkv_model_free(s->model);
+    qkv_encoded_free(&s->train);
+    qkv_encoded_free(&s->valid);
+}
+
+static char folder[64];
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place) {
+    (void)info, (void)kind, (void)place;
+    return remove(path);
+}
+
+static const char *new_folder(void) {
+    snprintf(folder, sizeof folder, "test_train-%d", (int)getpid());
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return folder;
+}
+
+/* ---- tests ---- */
+
+static void learns(void **state) {
+    (void)state;
+    subject s;
+    make(&s, "epochs=12", NULL);
+    assert_ok(qkv_loop_init(&s.loop));
+    assert_ok(qkv_loop_run(&s.loop));
+    qkv_step_result r;
+    assert_ok(qkv_loop_validate(&s.loop, &r));
+    assert_int_equal(r.n_targets, 100);
+    if (r.n_right < 97) fail_msg("only %lld of 100 right", (long long)r.n_right);
+    assert_true(s.loop.best > 0.96);
+    drop(&s);
+}
+
+/* Steps after the first take no memory, once the largest batch has been seen. */
+static void steps_allocate_nothing(void **state) {
+    (void)state;
+    subject s;
+    make(&s, "epochs=3", NULL);
+    assert_ok(qkv_loop_init(&s.loop));
+    qkv_batcher_plan(&s.loop.train_batches, 0);
+    uint64_t before = 0;
+    for (int pass = 0; pass < 3; pass++) {
+        if (pass == 2) before = qkv_mem_count().allocations;
+        for (int64_t i = 0; i < s.loop.train_batches.n_batches; i++) {
+            qkv_step_result r = {0};
+            qkv_update u = {.lr = 1e-3, .clip = 1};
+            assert_ok(qkv_stepper_accumulate(&s.loop.stepper, &s.loop.train_batches, i, 1, &r));
+            assert_ok(qkv_stepper_update(&s.loop.stepper, &u, &r));
+        }
+    }
+    assert_int_equal(qkv_mem_count().allocations, before);
+    drop(&s);
+}
+
+static void accumulation_is_one_batch(void **state) {
+    (void)state;
+    subject one, many;
+    make_with(&one, 0, "batch_tokens=100000 steps=1", NULL);
+    make_with(&many, 0, "batch_tokens=256 accumulate=100 steps=1", NULL);
+    assert_ok(qkv_loop_init(&one.loop));
+    assert_ok(qkv_loop_init(&many.loop));
+    qkv_batcher_plan(&one.loop.train_batches, 0);
+    qkv_batcher_plan(&many.loop.train_batches, 0);
+    assert_int_equal(one.loop.train_batches.n_batches, 1);
+    qkv_step_result a = {0}, b = {0};
+    assert_ok(qkv_stepper_accumulate(&one.loop.stepper, &one.loop.train_batches, 0, 1, &a));
+    for (int64_t i = 0; i < many.loop.train_batches.n_batches; i++)
+        assert_ok(qkv_stepper_accumulate(&many.loop.stepper, &many.loop.train_batches, i, 1, &b));
+    assert_int_equal(a.n_targets, b.n_targets);
+    assert_int_equal(a.tokens, b.tokens);
+    const qkv_params *p = qkv_model_params(one.model), *q = qkv_model_params(many.model);
+    assert_close("sum of gradients", q->grads, p->grads, p->length, 1e-5);
+    assert_true(fabs(a.loss - b.loss) < 1e-3 * fabs(a.loss));
+    drop(&one);
+    drop(&many);
+}
+
+/* The weights after a run that is stopped at each of `stops` (0 ends the list) and resumed. */
+static void run_stopping(const char *assignments, const int64_t *stops, const int *threads,
+                         real *out, int64_t *n) {
+    const char *run = new_folder();
+    for (int i = 0;; i++) {
+        subject s;
+        qkv_threads_set(threads ? threads[i] : 0);
+        make(&s, assignments, run);
+        s.stop_at = stops[i];
+        assert_ok(qkv_loop_init(&s.loop));
+        if (i > 0) assert_int_equal(s.loop.step, stops[i - 1]);
+        const qkv_status status = qkv_loop_run(&s.loop);
+        const qkv_params *p = qkv_model_params(s.model);
+        if (stops[i]) {
+            assert_int_equal(status, QKV_INTERRUPTED);
+        } else {
+            assert_ok(status);
+            qkv_optim_settle(&s.loop.stepper.optim);
+            *n = p->length;
+            memcpy(out, p->values, (size_t)p->length * sizeof *out);
+        }
+        drop(&s);
+        if (!stops[i]) break;
+    }
+    qkv_threads_set(0);
+    new_folder();
+}
+
+static void resumed_is_never_stopped(void **state) {
+    (void)state;
+    static const char *const settings[] = {"", "accumulate=3 optimizer=muon",
+                                           "optimizer=sgd group=4 save_every=7"};
+    static const int64_t stops[][4] = {{1, 5, 20, 0}, {3, 9, 0, 0}, {12, 13, 0, 0}};
+    enum { LARGEST = 100000 };
+    real *whole = test_malloc(LARGEST * sizeof *whole),
+         *parts = test_malloc(LARGEST * sizeof *parts);
+    for (size_t i = 0; i < 3; i++) {
+        int64_t n, m;
+        run_stopping(settings[i], (const int64_t[]){0}, NULL, whole, &n);
+        assert_true(n < LARGEST);
+        run_stopping(settings[i], stops[i], (const int[]){1, 2, 3, 1}, parts, &m);
+        assert_int_equal(n, m);
+        assert_same_bits(settings[i], parts, whole, n);
+    }
+    test_free(whole);
+    test_free(parts);
+}
+
+static void bad_steps(void **state) {
+    (void)state;
+    subject s;
+    make(&s, "on_nan=skip", NULL);
+    assert_ok(qkv_loop_init(&s.loop));
+    qkv_param *p = qkv_model_params(s.model)->list[0];
+    for (int64_t i = 0; i < p->spec.rows * p->spec.cols; i++) p->tensor.data[i] = (real)NAN;
+    assert_fails(qkv_loop_run(&s.loop), QKV_NUMERIC, "training stopped at step 3");
+    assert_int_equal(s.loop.skipped, 3);
+    assert_int_equal(s.n_notes, 2);
+    assert_int_equal(s.loop.stepper.optim.step, 0);
+    drop(&s);
+    const char *run = new_folder();
+    make(&s, "clip=0 on_nan=stop save_every=1", run);
+    s.loop.config.lr = 1e30;
+    assert_ok(qkv_loop_init(&s.loop));
+    qkv_status status = qkv_loop_run(&s.loop);
+    assert_int_equal(status, QKV_NUMERIC);
+    drop(&s);
+    /* What was saved before it went wrong is sound. */
+    make(&s, "clip=0 on_nan=stop save_every=1", run);
+    s.loop.config.lr = 1e30;
+    assert_ok(qkv_loop_init(&s.loop));
+    const qkv_params *q = qkv_model_params(s.model);
+    assert_int_equal(qkv_kern_get()->first_not_finite(q->values, q->length), -1);
+    drop(&s);
+    new_folder();
+}
+
+static void patience_ends(void **state) {
+    (void)state;
+    subject s;
+    make(&s, "epochs=1000 patience=2 lr=1e-9", NULL);
+    assert_ok(qkv_loop_init(&s.loop));
+    assert_ok(qkv_loop_run(&s.loop));
+    assert_true(s.loop.step < s.loop.steps);
+    assert_int_equal(s.loop.stale, 2);
+    drop(&s);
+}
+
+static void another_run_is_refused(void **state) {
+    (void)state;
+    const char *run = new_folder();
+    subject s;
+    make(&s, "steps=2", run);
+    assert_ok(qkv_loop_init(&s.loop));
+    assert_ok(qkv_loop_run(&s.loop));
+    drop(&s);
+    make(&s, "steps=2 seed=9", run);
+    assert_fails(qkv_loop_init(&s.loop), QKV_USAGE, "another model or seed");
+    drop(&s);
+    new_folder();
+}
+
+static void schedules(void **state) {
+    (void)state;
+    qkv_schedule s = {.kind = QKV_SCHEDULE_LINEAR, .lr = 1, .warmup = 10, .steps = 110};
+    assert_true(fabs(qkv_schedule_lr(&s, 1) - 0.1) < 1e-12);
+    assert_true(fabs(qkv_schedule_lr(&s, 10) - 1) < 1e-12);
+    assert_true(fabs(qkv_schedule_lr(&s, 60) - 0.5) < 1e-12);
+    assert_true(fabs(qkv_schedule_lr(&s, 110)) < 1e-12);
+    assert_true(fabs(qkv_schedule_lr(&s, 500)) < 1e-12);
+    s.floor = 0.1;
+    assert_true(fabs(qkv_schedule_lr(&s, 110) - 0.1) < 1e-12);
+    s.kind = QKV_SCHEDULE_COSINE;
+    assert_true(fabs(qkv_schedule_lr(&s, 60) - 0.55) < 1e-12);
+    assert_true(fabs(qkv_schedule_lr(&s, 110) - 0.1) < 1e-12);
+    s.kind = QKV_SCHEDULE_INVERSE_SQRT;
+    assert_true(fabs(qkv_schedule_lr(&s, 40) - 0.5) < 1e-12);
+    s.kind = QKV_SCHEDULE_CONSTANT;
+    assert_true(fabs(qkv_schedule_lr(&s, 99) - 1) < 1e-12);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(learns),
+        cmocka_unit_test(steps_allocate_nothing),
+        cmocka_unit_test(accumulation_is_one_batch),
+        cmocka_unit_test(resumed_is_never_stopped),
+        cmocka_unit_test(bad_steps),
+        cmocka_unit_test(patience_ends),
+        cmocka_unit_test(another_run_is_refused),
+        cmocka_unit_test(schedules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
