@@ -3,7 +3,7 @@
  *
  * best[e] = max over tokens t that end at e of best[e − |t|] + score(t); a character that is no
  * token of its own may be the unknown token, at the lowest score − 10. Of equal sums the one found
- * first stays. Hugging Face adds in double, SentencePiece keeps each sum in single precision: ties
+ * first stays. Hugging Face adds in double, SentencePiece rounds each sum to single precision: ties
  * fall differently, so the model says which of the two it is. */
 #include "text/models.h"
 #include "text/scratch.h"
@@ -168,8 +168,9 @@ static qkv_status prepare(qkv_tokenizer *tok) {
 /* Offers a better path to `target`. */
 static inline void relax(qkv_lattice_node *target, double score, size_t from, int32_t id,
                          bool single) {
+    if (single) score = (double)(float)score;
     if (target->id != NO_PATH && !(score > target->score)) return;
-    *target = (qkv_lattice_node){single ? (double)(float)score : score, (uint32_t)from, id};
+    *target = (qkv_lattice_node){score, (uint32_t)from, id};
 }
 
 /* Offers one more path to draw from: `score` becomes the logarithm of the summed weight of all
