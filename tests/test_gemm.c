@@ -67,8 +67,8 @@ static void pack(problem *p, const qkv_kern *kern) {
 }
 
 static void drop(problem *p) {
-    free(p->a), free(p->b), free(p->c), free(p->start), free(p->bias), free(p->pre),
-        free(p->packed);
+    void *const all[] = {p->a, p->b, p->c, p->start, p->bias, p->pre, p->packed, p->sum};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
 static void run(problem *p, const qkv_kern *kern) {
