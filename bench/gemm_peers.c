@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "kern/kern.h"
 #include "qkv.h"
 
@@ -152,9 +153,10 @@ static void measure(const work *w, int rounds, double *rates) {
         rates[lib] = 0;
         run(lib, w, &t);
     }
-    for (int round = 0; round < rounds; round++)
+    const double begin = qkv_now();
+    for (int round = 0; round < rounds && (round < 2 || qkv_now() - begin < 10); round++)
         for (int lib = 0; lib < LIBS; lib++) {
-            run(lib, w, &t); /* wakes this library's threads */
+            if (repeats > 1) run(lib, w, &t); /* wakes this library's threads */
             const double start = qkv_now();
             for (int i = 0; i < repeats; i++) run(lib, w, &t);
             const double rate = gflop * repeats / (qkv_now() - start);
@@ -164,8 +166,8 @@ static void measure(const work *w, int rounds, double *rates) {
 }
 
 static float *numbers(size_t n) {
-    float *const x = aligned_alloc(64, (n * sizeof *x + 63) / 64 * 64);
-    for (size_t i = 0; i < n; i++) x[i] = (float)((i * 2654435761u % 1024) / 512.0 - 1);
+    float *const x = qkv_alloc_aligned(n * sizeof *x);
+    for (size_t i = 0; i < n; i++) x[i] = (float)(i * 37 % 256) / 4096 - 1.0f / 32;
     return x;
 }
 
@@ -204,7 +206,7 @@ int main(int argc, char **argv) {
             logs += log(ratio);
             if (ratio < worst) worst = ratio;
         }
-        free(x), free(y), free(w), free(dw);
+        qkv_free(x), qkv_free(y), qkv_free(w), qkv_free(dw);
     }
     printf("# geometric means           ");
     for (int lib = 0; lib < LIBS; lib++) printf(" %11.1f", exp(sums[lib] / ((to - from) * OPS)));
