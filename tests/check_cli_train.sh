@@ -1,0 +1,73 @@
+#!/bin/sh
+# The commands train, eval and classify: answers, files, exit codes; stopping by signal and going on.
+#   check_cli_train.sh BUILD_FOLDER
+set -eu
+qkv=$(cd "$1" && pwd)/qkv
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+fail() { echo "FAILED: $*"; cat err 2>/dev/null; exit 1; }
+
+# wants CODE WORDS COMMAND…: the exit code is exact, and stderr has the words
+wants() {
+    code=$1 words=$2; shift 2
+    got=0; "$@" >out 2>err || got=$?
+    [ "$got" -eq "$code" ] || fail "$* gave $got, wanted $code"
+    grep -q -e "$words" err || fail "$*: stderr lacks \"$words\""
+}
+
+# A task that two words decide.
+i=0
+while [ $i -lt 60 ]; do
+    printf 'good\tthe film was fine %d\nbad\tthe film was dull %d\n' $i $i
+    i=$((i + 1))
+done >rows.tsv
+small="--threads 1 --set d_model=16 --set layers=1 --set heads=2 --set max_len=16 --batch-tokens 128 --lr 0.01"
+
+wants 0 "validation" "$qkv" train classify --train rows.tsv --out m $small --epochs 6
+for f in config.json tokenizer.json model.safetensors README.md log.jsonl run.json checkpoints/last checkpoints/best; do
+    [ -e "m/$f" ] || fail "m/$f is missing"
+done
+printf 'the film was fine\n\nthe film was dull\n' | "$qkv" classify m >out || fail classify
+[ "$(wc -l <out)" -eq 3 ] || fail "one answer a line"
+sed -n 1p out | grep -q '^good	[01]\.[0-9]*$' || fail "first answer: $(sed -n 1p out)"
+sed -n 3p out | grep -q '^bad	' || fail "third answer: $(sed -n 3p out)"
+"$qkv" eval m --data rows.tsv --json >out || fail eval
+grep -q '"accuracy":1[,.]' out || fail "accuracy: $(cat out)"
+
+# The same command again has nothing left to do and changes nothing; another one is refused.
+sum=$(cksum <m/model.safetensors)
+wants 0 "resumed" "$qkv" train classify --train rows.tsv --out m $small --epochs 6
+[ "$(cksum <m/model.safetensors)" = "$sum" ] || fail "a finished run changed its model"
+wants 2 "overwrite" "$qkv" train classify --train rows.tsv --out m $small --epochs 7
+wants 0 "validation" "$qkv" train classify --train rows.tsv --out m $small --epochs 6 --overwrite
+[ "$(cksum <m/model.safetensors)" = "$sum" ] || fail "the same run gave another model"
+
+# A signal saves and stops; going on ends with the same bits as never stopping.
+long="$small --steps 1500 --set save_every=500"
+wants 0 "validation" "$qkv" train classify --train rows.tsv --out whole $long
+got=0
+"$qkv" train classify --train rows.tsv --out parts $long 2>err & pid=$!
+while [ ! -s parts/log.jsonl ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+kill -TERM $pid 2>/dev/null || true
+wait $pid || got=$?
+[ "$got" -eq 143 ] || [ "$got" -eq 0 ] || fail "SIGTERM gave $got, wanted 143"
+wants 0 "" "$qkv" train classify --train rows.tsv --out parts $long
+cmp -s whole/model.safetensors parts/model.safetensors || fail "stopped and resumed is not the same"
+
+# What makes no sense is said, with the code of its kind.
+wants 2 "train what" "$qkv" train
+wants 2 "did you mean classify" "$qkv" train clasify --train rows.tsv --out x
+wants 2 "needs a folder" "$qkv" train classify --train rows.tsv
+wants 2 "needs data" "$qkv" train classify --out x
+wants 2 "d_modle" "$qkv" train classify --train rows.tsv --out x --set d_modle=8
+wants 1 "nowhere.tsv" "$qkv" train classify --train nowhere.tsv --out x
+printf 'good\tfine\nbad dull\n' >broken.tsv
+wants 3 "line 2: no TAB" "$qkv" train classify --train broken.tsv --out x
+printf 'ugly\tthe film\n' >other.tsv
+wants 3 "does not occur in the training data" "$qkv" eval m --data other.tsv
+wants 2 "needs data" "$qkv" eval m
+wants 1 "nowhere" "$qkv" classify nowhere
+head -c 1000 m/model.safetensors >cut && cp -r m damaged && mv cut damaged/model.safetensors
+wants 3 "model.safetensors" "$qkv" classify damaged
+echo "train commands: ok"
