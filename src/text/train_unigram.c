@@ -324,7 +324,9 @@ static qkv_status train(unigram *u, size_t size, const qkv_unigram_rule *rule) {
     }
 }
 
-/* Appends the pieces to the vocabulary, the most probable first. */
+/* Appends the pieces to the vocabulary, the most probable first. Scores have nine decimals: with no more
+ * than 15 digits every reader of the file gets the same double, even those that do not round correctly,
+ * and so the same path where two are all but equal. */
 static qkv_status write_out(const unigram *u, const qkv_words *alphabet, qkv_trained *out) {
     const qkv_lattice *l = u->l;
     const size_t n = l->n_pieces - 1;
@@ -350,7 +352,8 @@ static qkv_status write_out(const unigram *u, const qkv_words *alphabet, qkv_tra
         uint64_t count = (uint64_t)(u->total[piece] + 0.5);
         if (status == QKV_OK)
             status = qkv_words_add(&out->tokens, text.data, text.len, count, true, NULL);
-        if (status == QKV_OK && out->tokens.n > before && !QKV_PUSH(out->scores, order[k].value))
+        const double score = round(order[k].value * 1e9) / 1e9;
+        if (status == QKV_OK && out->tokens.n > before && !QKV_PUSH(out->scores, score))
             status = QKV_FAILED;
     }
     qkv_buf_free(&text);
