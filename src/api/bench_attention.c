@@ -1,249 +1,187 @@
-/* The cost of attention alone, forward + backward, over the length of one sequence: full, causal, a local window, and
- * a window with global keys and random links (the shape of BigBird). Useful work is 4·d multiply-adds' operations for
- * each pair (query, key) that is seen, times three for forward and backward; what is not seen counts nothing. */
+/* What a layer costs as sequences grow: one layer of width 128 with each kind of attention, and an LSTM, forward and
+ * backward over one sequence of N tokens. The claim that all but full attention are linear in N is read off the column
+ * "to linear": the time of a token at N over that at the first length. */
 #include "api/bench.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/thread.h"
-#include "kern/kern.h"
+#include "draw/chart.h"
+#include "model/model.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* ---- patterns ---- */
+#define COMMON                                                                                     \
+    "task=classify vocab_size=256 layers=1 d_model=128 heads=8 d_ff=512 dropout=0 "                \
+    "position=sinusoidal max_len=16 norm=pre window=64 global_tokens=2 random_links=2 "            \
+    "linformer_rank=128 bidirectional=false "
 
-enum { WINDOW = 64, GLOBAL = 64, LINKS = 3, LINK_KEYS = 64 };
-
-static int see_causal(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
-    (void)p, (void)q0, (void)q1;
-    out[0] = (qkv_span){0, n_k, -QKV_SPAN_ANY, 0};
-    return 1;
-}
-
-static int see_local(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
-    (void)p, (void)q0, (void)q1;
-    out[0] = (qkv_span){0, n_k, -WINDOW, WINDOW};
-    return 1;
-}
-
-/* The first keys, the window, and LINKS blocks of keys chosen by the query block's number. */
-static int see_bigbird(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
-    (void)p, (void)q1;
-    const int32_t block = q0 / QKV_QUERY_BLOCK, n = n_k / LINK_KEYS;
-    int count = 0;
-    int32_t next = GLOBAL; /* spans are sorted and apart */
-    bool window = false;
-    const int32_t low = block * QKV_QUERY_BLOCK - WINDOW,
-                  high = (block + 1) * QKV_QUERY_BLOCK + WINDOW;
-    out[count++] = (qkv_span){0, GLOBAL < n_k ? GLOBAL : n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY};
-    for (int i = 0; i <= LINKS; i++) {
-        /* the i-th link lies in the i-th third of the keys, so links are sorted */
-        const uint64_t third = (uint64_t)(n / LINKS > 0 ? n / LINKS : 1);
-        const uint64_t draw =
-            qkv_rng_below((qkv_rng){1, 2}, (uint64_t)block * LINKS + (uint64_t)i, third);
-        const int32_t key = i < LINKS ? (int32_t)((uint64_t)i * third + draw) * LINK_KEYS : n_k;
-        if (!window && (i == LINKS || key + LINK_KEYS > low)) {
-            out[count++] = (qkv_span){GLOBAL, n_k, -WINDOW, WINDOW};
-            next = high;
-            window = true;
-        }
-        if (i < LINKS && key >= next && key + LINK_KEYS <= n_k &&
-            (window || key + LINK_KEYS <= low)) {
-            out[count++] = (qkv_span){key, key + LINK_KEYS, -QKV_SPAN_ANY, QKV_SPAN_ANY};
-            next = key + LINK_KEYS;
-        }
-    }
-    return count;
-}
-
-typedef struct pattern {
-    const char *name;
-    qkv_spans_fn spans;
-} pattern;
-
-static const pattern patterns[] = {
-    {"full", NULL},
-    {"causal", see_causal},
-    {"local", see_local},
-    {"bigbird", see_bigbird},
+static const struct {
+    const char *name, *settings;
+} kinds[] = {
+    {"full", "attention=full"},
+    {"local", "attention=local"},
+    {"bigbird", "attention=bigbird"},
+    {"linformer", "attention=linformer"},
+    {"lstm", "arch=lstm bidirectional=false"},
 };
+enum { KINDS = sizeof kinds / sizeof *kinds, LENGTHS_MAX = 12 };
 
-/* Pairs (query, key) of a sequence of n that are seen. */
-static double count_pairs(qkv_spans_fn spans, int32_t n) {
-    if (!spans) return (double)n * n;
-    double pairs = 0;
-    for (int32_t i = 0; i < n; i++) {
-        qkv_span s[QKV_SPANS_MAX];
-        const int32_t q0 = i / QKV_QUERY_BLOCK * QKV_QUERY_BLOCK;
-        const int count = spans(NULL, n, q0, q0 + QKV_QUERY_BLOCK, s);
-        for (int k = 0; k < count; k++) {
-            const int32_t from = s[k].k0 > i + s[k].lo ? s[k].k0 : i + s[k].lo;
-            const int32_t to = s[k].k1 < i + s[k].hi + 1 ? s[k].k1 : i + s[k].hi + 1;
-            if (from < to) pairs += to - from;
-        }
-    }
-    return pairs;
-}
+/* Best seconds of a training step's forward and backward pass; 0 when the length is left out. */
+typedef struct curves {
+    size_t n;
+    double length[LENGTHS_MAX], seconds[KINDS][LENGTHS_MAX];
+} curves;
 
-/* ---- one measurement ---- */
-
-typedef struct work {
-    int64_t n, heads, width;
-    real *memory; /* q, k, v side by side, their gradients, out, dout, lse */
-} work;
-
-typedef struct measured {
-    double forward, backward; /* seconds, the best of the runs */
-} measured;
-
-static qkv_status measure(const work *w, qkv_spans_fn spans, double seconds, measured *out) {
-    const int64_t d = w->heads * w->width, n = w->n;
-    const int32_t start[2] = {0, (int32_t)n};
-    real *qkv = w->memory, *grads = qkv + 3 * n * d, *result = grads + 3 * n * d,
-         *dout = result + n * d;
-    const qkv_attention a = {
-        .heads = (int32_t)w->heads,
-        .kv_heads = (int32_t)w->heads,
-        .d_head = (int32_t)w->width,
-        .d_value = (int32_t)w->width,
-        .scale = (real)(1 / sqrt((double)w->width)),
-        .q_layout = {1, start, NULL},
-        .k_layout = {1, start, NULL},
-        .spans = spans,
-        .q = qkv,
-        .k = qkv + d,
-        .v = qkv + 2 * d,
-        .ldq = 3 * d,
-        .ldk = 3 * d,
-        .ldv = 3 * d,
-        .ldo = d,
-        .out = result,
-        .lse = dout + n * d,
-    };
-    const qkv_attention_grad g = {
-        .dout = dout,
-        .dq = grads,
-        .dk = grads + d,
-        .dv = grads + 2 * d,
-        .lddq = 3 * d,
-        .lddk = 3 * d,
-        .lddv = 3 * d,
-        .lddo = d,
-    };
-    const qkv_kern *kern = qkv_kern_get();
-    *out = (measured){INFINITY, INFINITY};
-    const double begin = qkv_now();
-    do {
-        const double t0 = qkv_now();
-        if (!kern->attention(&a)) return QKV_FAILED;
-        const double t1 = qkv_now();
-        if (!kern->attention_grad(&a, &g)) return QKV_FAILED;
-        const double t2 = qkv_now();
-        out->forward = fmin(out->forward, t1 - t0);
-        out->backward = fmin(out->backward, t2 - t1);
-    } while (qkv_now() - begin < seconds);
-    return QKV_OK;
-}
-
-/* ---- the table ---- */
-
-typedef struct line {
-    const char *pattern;
-    int64_t n;
-    measured time;
-    double gflops, share; /* of useful work; of the measured peak */
-    size_t peak_memory;
-} line;
-
-static void write_line(const line *l, qkv_json_out *json, qkv_buf *out) {
-    if (!json) {
-        qkv_buf_printf(out, "%-8s %7lld %10.2f %10.2f %9.1f %6.0f%% %8.0f\n", l->pattern,
-                       (long long)l->n, l->time.forward * 1e3, l->time.backward * 1e3, l->gflops,
-                       100 * l->share, (double)l->peak_memory / 1048576);
-        return;
-    }
-    const struct {
-        const char *key;
-        double value;
-    } numbers[] = {
-        {"n", (double)l->n},
-        {"forward_ms", l->time.forward * 1e3},
-        {"backward_ms", l->time.backward * 1e3},
-        {"gflops", l->gflops},
-        {"share_of_peak", l->share},
-        {"peak_rss_mib", (double)l->peak_memory / 1048576},
-    };
-    qkv_json_open(json, '{');
-    qkv_json_put_key(json, "pattern");
-    qkv_json_put_text(json, l->pattern);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        qkv_json_put_key(json, numbers[i].key);
-        qkv_json_put_real(json, numbers[i].value, 6);
-    }
-    qkv_json_close(json, '}');
-}
-
-static qkv_status run_lengths(const qkv_bench_args *args, work *w, int64_t min, int64_t max,
-                              double seconds, double peak, qkv_json_out *json, qkv_buf *out) {
-    const char *only = qkv_bench_text(args, "pattern", NULL);
-    for (w->n = min; w->n <= max; w->n *= 2) /* short first, so that the memory's growth shows */
-        for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-            if (only && strcmp(only, patterns[i].name) != 0) continue;
-            line l = {.pattern = patterns[i].name, .n = w->n};
-            QKV_TRY(measure(w, patterns[i].spans, seconds, &l.time));
-            const double useful = 12.0 * (double)(w->heads * w->width) *
-                                  count_pairs(patterns[i].spans, (int32_t)w->n);
-            l.gflops = useful / (l.time.forward + l.time.backward) / 1e9;
-            l.share = l.gflops / peak;
-            l.peak_memory = qkv_peak_rss();
-            write_line(&l, json, out);
-        }
-    return QKV_OK;
-}
-
-static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
-    int64_t heads = 8, width = 16, min = 512, max = 16384;
-    double seconds = 0.5;
-    QKV_TRY(qkv_bench_int(args, "heads", 1, 1024, &heads));
-    QKV_TRY(qkv_bench_int(args, "width", 1, 1024, &width));
-    QKV_TRY(qkv_bench_int(args, "min", 1, 1 << 20, &min));
-    QKV_TRY(qkv_bench_int(args, "max", 1, 1 << 20, &max));
-    QKV_TRY(qkv_bench_real(args, "seconds", 0.001, 3600, &seconds));
-    work w = {.heads = heads, .width = width};
-    const size_t reals = (size_t)max * (size_t)(8 * heads * width + heads);
-    if (!(w.memory = qkv_alloc_aligned(reals * sizeof(real)))) return QKV_FAILED;
-    for (size_t i = 0; i < (size_t)(8 * min * heads * width); i++)
-        w.memory[i] = (real)((double)(i % 1000) / 500 - 1);
-    const double peak = qkv_kern_get()->peak_gflops(QKV_F32, 0.2);
-    qkv_json_out j = qkv_json_begin(out, 0);
-    if (args->json) {
-        qkv_json_open(&j, '{');
-        qkv_json_put_key(&j, "peak_gflops");
-        qkv_json_put_real(&j, peak, 5);
-        qkv_json_put_key(&j, "threads");
-        qkv_json_put_int(&j, qkv_threads());
-        qkv_json_put_key(&j, "lines");
-        qkv_json_open(&j, '[');
-    } else {
-        qkv_buf_printf(out, "%lld heads of %lld, one sequence, %d threads, peak %.0f GFLOP/s\n",
-                       (long long)heads, (long long)width, qkv_threads(), peak);
-        qkv_buf_printf(out, "%-8s %7s %10s %10s %9s %7s %8s\n", "pattern", "N", "forward ms",
-                       "backward", "GFLOP/s", "of peak", "peak MiB");
-    }
-    const qkv_status status =
-        run_lengths(args, &w, min, max, seconds, peak, args->json ? &j : NULL, out);
-    if (args->json) {
-        qkv_json_close(&j, ']');
-        qkv_json_close(&j, '}');
-        qkv_buf_putc(out, '\n');
-    }
-    qkv_free(w.memory);
+static qkv_status make_model(const char *settings, int64_t longest, qkv_model **out) {
+    qkv_config config;
+    qkv_config_default(&config);
+    const qkv_settings s = qkv_config_settings(&config);
+    QKV_TRY(qkv_settings_assign(&s, 1, COMMON));
+    QKV_TRY(qkv_settings_assign(&s, 1, settings));
+    config.max_len = longest;
+    QKV_TRY(qkv_model_build(&config, out));
+    qkv_status status = qkv_model_allocate(*out, true);
+    if (status == QKV_OK) qkv_model_initialise(*out, 1);
+    if (status != QKV_OK) qkv_model_free(*out);
     return status;
 }
 
+static qkv_status pass(qkv_tape *t, qkv_model *m, const int32_t *ids, int32_t n, uint64_t step) {
+    const int32_t start[] = {0, n}, label[] = {1};
+    const qkv_tokens tokens = {.layout = {.n = 1, .start = start}, .ids = ids, .rows = n};
+    const qkv_xent_spec spec = {.targets = label};
+    qkv_tape_begin(t, QKV_TRAIN, 1, step);
+    qkv_tensor *loss = qkv_xent(t, qkv_model_classify(t, m, &tokens), NULL, NULL, &spec);
+    QKV_TRY(qkv_tape_status(t));
+    return qkv_tape_backward(t, &loss, 1);
+}
+
+/* At least three passes after one that warms up, and more until `seconds` are over. */
+static qkv_status measure(qkv_tape *t, qkv_model *m, const int32_t *ids, int32_t n, double seconds,
+                          double *best) {
+    *best = INFINITY;
+    QKV_TRY(pass(t, m, ids, n, 0));
+    const double begin = qkv_now();
+    for (uint64_t step = 1; step <= 3 || qkv_now() - begin < seconds; step++) {
+        const double from = qkv_now();
+        QKV_TRY(pass(t, m, ids, n, step));
+        *best = fmin(*best, qkv_now() - from);
+    }
+    return QKV_OK;
+}
+
+static qkv_status measure_kind(size_t kind, const int32_t *ids, double seconds, curves *c) {
+    qkv_model *m;
+    qkv_tape t;
+    QKV_TRY(make_model(kinds[kind].settings, (int64_t)c->length[c->n - 1], &m));
+    qkv_status status = qkv_tape_init(&t);
+    for (size_t i = 0; i < c->n && status == QKV_OK; i++)
+        status = measure(&t, m, ids, (int32_t)c->length[i], seconds, &c->seconds[kind][i]);
+    qkv_tape_free(&t);
+    qkv_model_free(m);
+    return status;
+}
+
+/* ---- what it says ---- */
+
+static double to_linear(const curves *c, size_t kind, size_t i) {
+    return c->seconds[kind][i] / c->length[i] / (c->seconds[kind][0] / c->length[0]);
+}
+
+static void write_json(const curves *c, qkv_buf *out) {
+    qkv_json_out j = qkv_json_begin(out, 0);
+    qkv_json_open(&j, '{');
+    qkv_json_put_key(&j, "threads");
+    qkv_json_put_int(&j, qkv_threads());
+    qkv_json_put_key(&j, "lines");
+    qkv_json_open(&j, '[');
+    for (size_t k = 0; k < KINDS; k++)
+        for (size_t i = 0; i < c->n; i++) {
+            qkv_json_open(&j, '{');
+            qkv_json_put_key(&j, "kind");
+            qkv_json_put_text(&j, kinds[k].name);
+            qkv_json_put_key(&j, "n");
+            qkv_json_put_int(&j, (int64_t)c->length[i]);
+            qkv_json_put_key(&j, "ms");
+            qkv_json_put_real(&j, c->seconds[k][i] * 1e3, 5);
+            qkv_json_put_key(&j, "us_per_token");
+            qkv_json_put_real(&j, c->seconds[k][i] / c->length[i] * 1e6, 5);
+            qkv_json_put_key(&j, "to_linear");
+            qkv_json_put_real(&j, to_linear(c, k, i), 4);
+            qkv_json_close(&j, '}');
+        }
+    qkv_json_close(&j, ']');
+    qkv_json_close(&j, '}');
+    qkv_buf_putc(out, '\n');
+}
+
+static void write_table(const curves *c, qkv_buf *out) {
+    qkv_buf_printf(out, "one layer, width 128, forward + backward, one sequence, %d threads\n",
+                   qkv_threads());
+    qkv_buf_printf(out, "%-10s %7s %10s %10s %10s %10s\n", "kind", "N", "ms", "us/token",
+                   "to linear", "vs full");
+    for (size_t k = 0; k < KINDS; k++)
+        for (size_t i = 0; i < c->n; i++)
+            qkv_buf_printf(out, "%-10s %7.0f %10.2f %10.2f %10.2f %9.1fx\n", kinds[k].name,
+                           c->length[i], c->seconds[k][i] * 1e3,
+                           c->seconds[k][i] / c->length[i] * 1e6, to_linear(c, k, i),
+                           c->seconds[0][i] / c->seconds[k][i]);
+}
+
+static qkv_status write_svg(const curves *c, const char *path) {
+    qkv_series series[KINDS];
+    double y[KINDS][LENGTHS_MAX];
+    for (size_t k = 0; k < KINDS; k++) {
+        for (size_t i = 0; i < c->n; i++) y[k][i] = c->seconds[k][i] / c->length[i] * 1e6;
+        series[k] = (qkv_series){.name = kinds[k].name, .x = c->length, .y = y[k], .n = c->n};
+    }
+    const qkv_chart chart = {.title = "One layer, width 128, forward + backward",
+                             .x_label = "tokens in the sequence",
+                             .y_label = "microseconds a token",
+                             .series = series,
+                             .n = KINDS};
+    qkv_buf out = {0};
+    qkv_status status = qkv_chart_svg(&chart, 720, 420, &out);
+    if (status == QKV_OK) status = qkv_file_write(path, out.data, out.len);
+    qkv_buf_free(&out);
+    return status;
+}
+
+static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
+    int64_t min = 512, max = 16384;
+    double seconds = 0.3;
+    QKV_TRY(qkv_bench_int(args, "min", 16, 1 << 20, &min));
+    QKV_TRY(qkv_bench_int(args, "max", 16, 1 << 20, &max));
+    QKV_TRY(qkv_bench_real(args, "seconds", 0.001, 3600, &seconds));
+    if (max < min)
+        return qkv_fail(QKV_USAGE, "bench attention: max (%lld) is less than min (%lld)",
+                        (long long)max, (long long)min);
+    curves c = {0};
+    for (int64_t n = min; n <= max && c.n < LENGTHS_MAX; n *= 2) c.length[c.n++] = (double)n;
+    const int32_t longest = (int32_t)c.length[c.n - 1];
+    int32_t *ids;
+    QKV_TRY_ALLOC(ids = qkv_alloc((size_t)longest * sizeof *ids));
+    for (int32_t i = 0; i < longest; i++)
+        ids[i] = (int32_t)qkv_rng_below((qkv_rng){1, 1}, (uint64_t)i, 256);
+    qkv_status status = QKV_OK;
+    for (size_t k = 0; k < KINDS && status == QKV_OK; k++)
+        status = measure_kind(k, ids, seconds, &c);
+    qkv_free(ids);
+    QKV_TRY(status);
+    const char *svg = qkv_bench_text(args, "svg", NULL);
+    if (svg) QKV_TRY(write_svg(&c, svg));
+    if (args->json)
+        write_json(&c, out);
+    else
+        write_table(&c, out);
+    return QKV_OK;
+}
+
 const qkv_benchmark qkv_bench_attention = {
-    .keys = (const char *const[]){"heads", "width", "min", "max", "seconds", "pattern", NULL},
+    .keys = (const char *const[]){"min", "max", "seconds", "svg", NULL},
     .run = run,
 };
