@@ -55,6 +55,9 @@ int cli_print(qkv_status status, char *text);
 void cli_help_all(FILE *out);
 void cli_help(FILE *out, const char *path, const char *summary, const cli_command *c);
 
+/* man.c: writes qkv.1 and a page for each command into a folder that exists. */
+int cli_man_pages(const char *folder);
+
 /* Colour, where `out` is a terminal and NO_COLOR is not set; else "". */
 typedef struct cli_style {
     const char *bold, *dim, *accent, *off;

@@ -121,6 +121,7 @@ static int dispatch(int argc, char **argv) {
         printf("qkv %s\n", qkv_version());
         return 0;
     }
+    if (strcmp(word, "--man-pages") == 0 && argc == 3) return cli_man_pages(argv[2]);
     bool help = strcmp(word, "help") == 0;
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (help && argc == 2)) {
         cli_help_all(stdout);
