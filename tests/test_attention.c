@@ -432,8 +432,7 @@ static void reference_row(const problem *pr, wanted *w, int32_t s, int32_t h, in
     w->lse[row * a->heads + h] = sum > 0 ? top + log(sum) : NAN; /* nobody looks at it there */
     for (int32_t j = 0; j < n_k && sum > 0; j++) {
         const int32_t r = a->relation.n ? relation_of(a, s, i, j) : 0;
-        const uint64_t index = qkv_attention_drop_index(a, row, h, j);
-        const uint32_t half = qkv_rng_u32(a->rng, index / 2) >> (index % 2 ? 16 : 0) & 0xffff;
+        const uint32_t half = qkv_attention_drop_bits(a->rng, row, h, j);
         const double least = floor((double)a->dropout * 65536 + 0.5);
         w->factor[j] = (double)half < least ? 0 : 65536 / (65536 - least);
         w->p[j] /= sum;

@@ -92,12 +92,24 @@ typedef struct qkv_attention {
     real *lse;                      /* (Rq, heads): log of each row's softmax sum; NULL when no backward follows */
 } qkv_attention;
 
-/* Dropout of weights takes 16 random bits each (there are many of them): the weight of query row `row` (of q), head
- * `head`, for key j of its sequence, has number qkv_attention_drop_index, and stays when its half of word number / 2 of
- * the stream (the low half when even) is at least the threshold dropout·2¹⁶, rounded; it is then divided by the
- * exact probability of staying. */
-static inline uint64_t qkv_attention_drop_index(const qkv_attention *a, int64_t row, int32_t head, int32_t j) {
-    return (uint64_t)(row * a->heads + head) << 24 | (uint64_t)j;
+/* Dropout of weights: there are too many of them for a call of the generator each. The weight of query row `row` (of q),
+ * head `head` and key j of its sequence gets 16 bits, half of a mix of two random words, one for (row, head) and one
+ * that eight pairs of keys (j, j + 8) share: qkv_attention_drop_bits. It stays when they are at least the threshold,
+ * and is then divided by the exact probability of staying. */
+static inline uint64_t qkv_attention_drop_row(int64_t row, int32_t head) { return (uint64_t)head << 40 | (uint64_t)row; }
+static inline uint64_t qkv_attention_drop_column(int32_t j) {
+    return (uint64_t)1 << 63 | (uint64_t)(j / 16 * 8 + j % 8);
+}
+static inline uint32_t qkv_attention_drop_mix(uint32_t row_word, uint32_t column_word) {
+    uint32_t x = row_word + column_word;
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
+}
+static inline uint32_t qkv_attention_drop_bits(qkv_rng rng, int64_t row, int32_t head, int32_t j) {
+    const uint32_t x = qkv_attention_drop_mix(qkv_rng_u32(rng, qkv_attention_drop_row(row, head)),
+                                              qkv_rng_u32(rng, qkv_attention_drop_column(j)));
+    return j & 8 ? x >> 16 : x & 0xffff;
 }
 static inline uint32_t qkv_attention_drop_threshold(real dropout) {
     const uint32_t t = (uint32_t)((double)dropout * 65536 + 0.5);

@@ -44,7 +44,9 @@ static inline __m256i v_first(int64_t n) {
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes);
 }
-static inline vreal v_load_n(const real *p, int64_t n) { return (vreal)_mm256_maskload_ps(p, v_first(n)); }
+static inline vreal v_load_n(const real *p, int64_t n) {
+    return n == VW ? v_load(p) : (vreal)_mm256_maskload_ps(p, v_first(n)); /* making the mask costs more than the load */
+}
 /* A masked store costs dozens of cycles on AMD, even when it stores all. */
 static inline void v_store_n(real *p, vreal x, int64_t n) {
     if (n == VW) v_store(p, x);

@@ -22,6 +22,7 @@ typedef struct forward {
     int64_t ldq, ldo, ldt;
     int64_t packed; /* keys that are packed */
     bool few;       /* none: too few queries */
+    drops drops;
 } forward;
 
 /* Lays out the scratch memory of a sequence with n_k keys; returns its size in bytes. */
@@ -91,7 +92,7 @@ static void rescale(real *x, real factor, int64_t n) {
 }
 
 /* Turns a row of scores into weights and brings the row's m, l and O up to date. */
-static void weigh_row(forward *f, const block *b, const run *r, int32_t h, int32_t row) {
+static void weigh_row(forward *f, const block *b, const run *r, int32_t row) {
     const qkv_attention *a = f->a;
     real *x = f->scores + row * LDS;
     const range c = row_columns(r, row);
@@ -119,9 +120,7 @@ static void weigh_row(forward *f, const block *b, const run *r, int32_t h, int32
     f->sum[row] += sum;
     if (a->dropout > 0) {
         real factors[KEYS];
-        const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
-        drop_weights(a->rng, qkv_attention_drop_index(a, q_row, h, r->from + c.from), c.to - c.from,
-                     a->dropout, factors + c.from);
+        drop_row(b, &f->drops, row, c, factors);
         multiply(x, factors, c);
     }
     if (f->tables_v) collect_related(b, r, row, x, f->tables_v + row * f->ldt);
@@ -197,7 +196,8 @@ static void attend_run(forward *f, const block *b, const run *r, int32_t h) {
     else
         product_scores(b->rows, f->q, f->ldq, f->keys + (int64_t)r->from * a->d_head,
                        (int64_t)a->d_head * PANEL, a->d_head, f->scores, LDS, r->width, strips);
-    for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, h, row);
+    drop_begin_run(b, r, &f->drops);
+    for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, row);
     if (f->few)
         values_of_few(f, b, r, a->v + key * a->ldv + kv * a->d_value);
     else
@@ -205,20 +205,16 @@ static void attend_run(forward *f, const block *b, const run *r, int32_t h) {
                      f->packed * PANEL, r->n, f->out, f->ldo, a->d_value, strips);
 }
 
-static const real *queries(const qkv_attention *a, int32_t s, int32_t i, int32_t h) {
-    return a->q + (a->q_layout.start[s] + (int64_t)i) * a->ldq + (int64_t)h * a->d_head;
-}
-
 static void attend_block(forward *f, const block *b, int32_t h) {
     const qkv_attention *a = f->a;
-    const real *q = queries(a, b->s, b->i0, h);
+    const real *q =
+        a->q + (a->q_layout.start[b->s] + (int64_t)b->i0) * a->ldq + (int64_t)h * a->d_head;
     copy_rows(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, f->q, f->ldq);
-    const int32_t after = min32(ROWS, qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows);
-    expect_rows(q + b->rows * a->ldq, a->ldq, after, a->d_head);
     if (f->tables_k) score_tables(b, h, f->q, f->ldq, f->rel_k, f->tables_k);
     memset(f->out, 0, (size_t)(b->rows * f->ldo) * sizeof *f->out);
     if (f->tables_v) memset(f->tables_v, 0, (size_t)(b->rows * f->ldt) * sizeof *f->tables_v);
     for (int32_t row = 0; row < b->rows; row++) f->top[row] = -INFINITY, f->sum[row] = 0;
+    drop_begin_block(b, h, &f->drops);
     run r;
     FOR_RUNS(b, &r) attend_run(f, b, &r, h);
     if (f->tables_v)
@@ -242,8 +238,6 @@ static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, 
     if (!base) return false;
     lay_out(&f, a, n_k, base);
     f.few = few;
-    look_at_block(a, s, from, &b);
-    expect_rows(queries(a, s, b.i0, kv * group), a->ldq, b.rows, a->d_head);
     pack(&f, s, kv, n_k);
     for (int32_t i = from; i < to; i++) {
         look_at_block(a, s, i, &b);

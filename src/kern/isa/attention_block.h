@@ -2,7 +2,7 @@
  * relations.
  *
  * A query block is at most QKV_QUERY_BLOCK rows of one sequence. The keys that any of its rows sees
- * are cut into runs of at most KEYS keys, each starting at a multiple of PANEL; a run's scores are
+ * are cut into runs of at most KEYS keys, each starting at a multiple of RUN_UNIT; a run's scores are
  * one tile of scratch memory. In a run that every row sees entirely nothing is masked; in others
  * each row has its hull [from, to) and each strip of rows the hull of its rows, so that products
  * skip what nobody sees, and what lies outside a row's spans is blanked. All this depends on the
@@ -18,13 +18,12 @@
 
 #define ROWS QKV_QUERY_BLOCK
 #define KEYS DROP_RUN /* keys of a run at most: dropout is made a run at a time */
-#define LDS                                                                                        \
-    (KEYS +                                                                                        \
-     16) /* a tile's row stride: not a power of two, so that a column's rows spread over    \
-                   the cache */
-#define STRIPS ((KEYS + STRIP - 1) / STRIP) /* of rows or of keys */
-#define LOG2E  ((real)1.44269504088896340736)
-#define LN2    ((real)0.69314718055994530942)
+/* A tile's row stride: not a power of two, so that the rows of a column spread over the cache. */
+#define LDS      (KEYS + 16)
+#define RUN_UNIT (PANEL < 16 ? 16 : PANEL)    /* whole panels, and whole groups of dropout */
+#define STRIPS   ((KEYS + STRIP - 1) / STRIP) /* of rows or of keys */
+#define LOG2E    ((real)1.44269504088896340736)
+#define LN2      ((real)0.69314718055994530942)
 
 typedef struct block {
     const qkv_attention *a;
@@ -83,10 +82,10 @@ static inline void look_at_block(const qkv_attention *a, int32_t s, int32_t inde
     for (int k = 0; k < b->n_spans; k++) {
         const range first = row_span(b, 0, k, 0, b->n_k),
                     last = row_span(b, b->rows - 1, k, 0, b->n_k);
-        const range hull = {first.from / PANEL * PANEL, last.to};
+        const range hull = {first.from / RUN_UNIT * RUN_UNIT, last.to};
         if (first.from >= last.to) continue;
         range *previous = b->n_seen ? &b->seen[b->n_seen - 1] : NULL;
-        if (previous && hull.from < round_up(previous->to, PANEL))
+        if (previous && hull.from < round_up(previous->to, RUN_UNIT))
             *previous = (range){min32(hull.from, previous->from), max32(hull.to, previous->to)};
         else
             b->seen[b->n_seen++] = hull;
@@ -157,6 +156,57 @@ static inline void blank(const block *b, const run *r, int32_t row, real *x, rea
         at = seen.to - r->from;
     }
     for (; at < r->width; at++) x[at] = value;
+}
+
+/* ---- dropout of weights: see qkv_attention_drop_bits ---- */
+
+typedef struct drops {
+    uint32_t rows[ROWS], columns[KEYS / 2];
+} drops;
+
+static inline void drop_begin_block(const block *b, int32_t h, drops *d) {
+    const int64_t row = b->a->q_layout.start[b->s] + b->i0;
+    if (b->a->dropout > 0)
+        random_words(b->a->rng, qkv_attention_drop_row(row, h), b->rows, d->rows);
+}
+
+static inline void drop_begin_run(const block *b, const run *r, drops *d) {
+    const int64_t words = round_up(r->n, 16) / 2;
+    if (b->a->dropout > 0)
+        random_words(b->a->rng, qkv_attention_drop_column(r->from), words, d->columns);
+}
+
+/* The factors of the eight weights whose random words are `x`, from their low or high halves. */
+typedef uint32_t words8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t mask8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef real reals8
+    __attribute__((vector_size(8 * sizeof(real)), aligned(sizeof(real)), may_alias));
+
+static inline void drop_half(const words8 *half, int32_t least, real keep, real *factors) {
+    const mask8 stays = (mask8)*half >= least; /* 16 bits: the sign plays no part */
+#ifdef QKV_DOUBLE
+    for (int i = 0; i < 8; i++) factors[i] = stays[i] ? keep : 0;
+#else
+    const reals8 all = keep - (reals8){0};
+    *(mask8 *)factors = stays & (mask8)all;
+#endif
+}
+
+/* The factors of a row's weights, for columns [c.from, c.to) and up to the borders of groups of 16.
+ * The vectors have eight lanes in every instruction set, as the definition has. */
+static inline void drop_row(const block *b, const drops *d, int32_t row, range c, real *factors) {
+    const int32_t least = (int32_t)qkv_attention_drop_threshold(b->a->dropout);
+    const real keep = (real)(65536.0 / (65536.0 - least));
+    for (int32_t j = c.from / 16 * 16; j < c.to; j += 16) {
+        words8 x =
+            *(const words8 *)(d->columns + j / 2) + d->rows[row]; /* qkv_attention_drop_mix */
+        x = (x ^ x >> 16) * 0x7feb352du;
+        x = (x ^ x >> 15) * 0x846ca68bu;
+        x = x ^ x >> 16;
+        const words8 low = x & 0xffff, high = x >> 16;
+        drop_half(&low, least, keep, factors + j);
+        drop_half(&high, least, keep, factors + j + 8);
+    }
 }
 
 /* ---- relations: a table of relation.n reals for a row, indexed by r(i, j) ---- */

@@ -27,6 +27,7 @@ typedef struct backward {
     real *dk, *dv;                 /* sums of the item, one row a key */
     real *dbias, *drel_k, *drel_v; /* sums of the unit */
     int64_t ldq, ldo, ldt;
+    drops drops;
 } backward;
 
 /* Lays out the scratch memory of a sequence with n_k keys; returns its size in bytes. */
@@ -93,10 +94,7 @@ static void begin_block(backward *w, const block *b, int32_t h) {
     pack_columns(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q_panels);
     copy_rows(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout, w->ldo);
     pack_columns(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout_panels);
-    const int32_t after = min32(ROWS, qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows);
-    expect_rows(q + b->rows * a->ldq, a->ldq, after, a->d_head);
-    expect_rows(out + b->rows * a->ldo, a->ldo, after, a->d_value);
-    expect_rows(dout + b->rows * w->g->lddo, w->g->lddo, after, a->d_value);
+    drop_begin_block(b, h, &w->drops);
     clear(w->dq, b->rows * w->ldq);
     for (int32_t row = 0; row < b->rows; row++) {
         vreal sum = v_set(0);
@@ -120,7 +118,7 @@ static void begin_block(backward *w, const block *b, int32_t h) {
 }
 
 /* From S and dP of a row to the weights that met V, and dS. */
-static void weigh_row(backward *w, const block *b, const run *r, int32_t h, int32_t row) {
+static void weigh_row(backward *w, const block *b, const run *r, int32_t row) {
     const qkv_attention *a = w->a;
     real *p = w->weights + row * LDS, *ds = w->ds + row * LDS;
     const range c = row_columns(r, row);
@@ -130,12 +128,9 @@ static void weigh_row(backward *w, const block *b, const run *r, int32_t h, int3
         if (w->tables_v) add_related(b, r, row, w->tables_v + row * w->ldt, ds);
         if (a->dropout > 0) {
             real factors[KEYS];
-            const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
-            drop_weights(a->rng, qkv_attention_drop_index(a, q_row, h, r->from + c.from),
-                         c.to - c.from, a->dropout, factors);
+            drop_row(b, &w->drops, row, c, factors);
             for (int32_t j = c.from; j < c.to; j += VW) {
-                const vreal weight = v_exp2_down(v_load(p + j) - lse),
-                            factor = v_load(factors + j - c.from);
+                const vreal weight = v_exp2_down(v_load(p + j) - lse), factor = v_load(factors + j);
                 v_store(ds + j, weight * (v_load(ds + j) * factor - inner));
                 v_store(p + j, weight * factor);
             }
@@ -156,7 +151,7 @@ static void weigh_row(backward *w, const block *b, const run *r, int32_t h, int3
 }
 
 /* One run of keys: both tiles, then the three products with them. */
-static void do_run(backward *w, const block *b, const run *r, int32_t h, int64_t n_k) {
+static void do_run(backward *w, const block *b, const run *r, int64_t n_k) {
     const qkv_attention *a = w->a;
     const range *strips = r->full ? NULL : r->strips;
     range key_strips[STRIPS];
@@ -166,7 +161,8 @@ static void do_run(backward *w, const block *b, const run *r, int32_t h, int64_t
                    (int64_t)a->d_head * PANEL, a->d_head, w->weights, LDS, r->width, strips);
     product_scores(b->rows, w->dout, w->ldo, w->values_t + (int64_t)r->from * a->d_value,
                    (int64_t)a->d_value * PANEL, a->d_value, w->ds, LDS, r->width, strips);
-    for (int32_t row = 0; row < b->rows; row++) weigh_row(w, b, r, h, row);
+    drop_begin_run(b, r, &w->drops);
+    for (int32_t row = 0; row < b->rows; row++) weigh_row(w, b, r, row);
     if (w->g->dv)
         product_columns(r->n, w->weights, LDS, w->dout_panels, (int64_t)b->rows * PANEL, b->rows,
                         w->dv + r->from * w->ldo, w->ldo, a->d_value, rows);
@@ -308,7 +304,7 @@ static bool do_item(const qkv_attention *a, const qkv_attention_grad *g, const i
             run r;
             look_at_block(a, it->s, i, &b);
             begin_block(&w, &b, h);
-            FOR_RUNS(&b, &r) do_run(&w, &b, &r, h, n_k);
+            FOR_RUNS(&b, &r) do_run(&w, &b, &r, n_k);
             end_block(&w, &b, h);
         }
     if (!it->part) write_keys(a, g, it->s, it->kv, w.dk, 1);

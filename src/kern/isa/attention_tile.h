@@ -150,13 +150,6 @@ static inline void pack_rows(const real *x, int64_t ld, int64_t rows, int64_t co
     }
 }
 
-/* Asks for rows that will be read soon: they lie a matrix's row apart, which no hardware prefetcher follows. */
-static inline void expect_rows(const real *x, int64_t ld, int64_t rows, int64_t cols) {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < cols; c += 64 / (int64_t)sizeof *x)
-            __builtin_prefetch(x + r * ld + c);
-}
-
 /* y = factor·x, rows × cols. */
 static inline void copy_rows(const real *x, int64_t ldx, int64_t rows, int64_t cols, real factor,
                              real *y, int64_t ldy) {

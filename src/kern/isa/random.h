@@ -6,10 +6,6 @@
 
 #include "kern/simd.h"
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "drop_weights reads the low half of a word first"
-#endif
-
 #define DROP_RUN 512 /* elements a call makes at most */
 
 /* Words of blocks first … first + n − 1 of the stream, four each; n is rounded up to a multiple of GROUP. */
@@ -83,17 +79,12 @@ static inline void drop_factors(qkv_rng rng, uint64_t index, int64_t n, real p, 
     for (int64_t i = 0; i < n; i++) factors[i] = words[skip + i] >= least ? keep : 0;
 }
 
-/* The same for weights of attention, by 16 bits each; see qkv_attention_drop_index. */
-static inline void drop_weights(qkv_rng rng, uint64_t index, int64_t n, real p, real *factors) {
-    union {
-        uint32_t words[DROP_RUN / 2 + 4 + 4 * GROUP];
-        uint16_t halves[DROP_RUN + 8 + 8 * GROUP];
-    } u;
-    const int64_t skip = (int64_t)(index & 7);
-    random_blocks(rng, index >> 3, (skip + n + 7) / 8, u.words);
-    const uint32_t least = qkv_attention_drop_threshold(p);
-    const real keep = (real)(65536.0 / (65536.0 - least));
-    for (int64_t i = 0; i < n; i++) factors[i] = u.halves[skip + i] >= least ? keep : 0;
+/* words[0 … n): words first, first + 1, … of the stream; n ≤ DROP_RUN. */
+static inline void random_words(qkv_rng rng, uint64_t first, int64_t n, uint32_t *words) {
+    uint32_t blocks[DROP_RUN + 4 + 4 * GROUP];
+    const int64_t skip = (int64_t)(first & 3);
+    random_blocks(rng, first >> 2, (skip + n + 3) / 4, blocks);
+    memcpy(words, blocks + skip, (size_t)n * sizeof *words);
 }
 
 #endif

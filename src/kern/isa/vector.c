@@ -70,18 +70,16 @@ void KERN_NAME(exp)(const real *x, real *y, int64_t n) {
 
 /* ---- activations ---- */
 
-static void act_run(qkv_act act, const real *x, real *y, int64_t n) {
+/* `act` is a constant where these are inlined: the loop is then free of choices, and its constants stay in registers. */
+static inline __attribute__((always_inline)) void act_loop(qkv_act act, const real *x, real *y,
+                                                           int64_t n) {
     int64_t i = 0;
     for (; i + VW <= n; i += VW) v_store(y + i, v_act(act, v_load(x + i)));
     if (i < n) v_store_n(y + i, v_act(act, v_load_n(x + i, n - i)), n - i);
 }
 
-void KERN_NAME(act)(qkv_act act, const real *x, real *y, int64_t n) {
-    FOR_BLOCKS(b, n) act_run(act, x + b, y + b, span(b, n));
-}
-
-static void act_grad_run(qkv_act act, const real *x, const real *y, const real *dy, real *dx,
-                         int64_t n) {
+static inline __attribute__((always_inline)) void
+act_grad_loop(qkv_act act, const real *x, const real *y, const real *dy, real *dx, int64_t n) {
     int64_t i = 0;
     for (; i + VW <= n; i += VW)
         v_store(dx + i, v_load(dy + i) * v_act_grad(act, v_load(x + i), v_load(y + i)));
@@ -89,6 +87,40 @@ static void act_grad_run(qkv_act act, const real *x, const real *y, const real *
         vreal slope = v_act_grad(act, v_load_n(x + i, n - i), v_load_n(y + i, n - i));
         v_store_n(dx + i, v_load_n(dy + i, n - i) * slope, n - i);
     }
+}
+
+#define FOR_ACTS(CASE)                                                                             \
+    CASE(NONE) CASE(RELU) CASE(GELU) CASE(GELU_TANH) CASE(SILU) CASE(TANH) CASE(SIGMOID)
+
+static void act_run(qkv_act act, const real *x, real *y, int64_t n) {
+    switch (act) {
+#define CASE(name)                                                                                 \
+    case QKV_ACT_##name:                                                                           \
+        act_loop(QKV_ACT_##name, x, y, n);                                                         \
+        break;
+        FOR_ACTS(CASE)
+#undef CASE
+    case QKV_ACT_COUNT:
+        break;
+    }
+}
+
+static void act_grad_run(qkv_act act, const real *x, const real *y, const real *dy, real *dx,
+                         int64_t n) {
+    switch (act) {
+#define CASE(name)                                                                                 \
+    case QKV_ACT_##name:                                                                           \
+        act_grad_loop(QKV_ACT_##name, x, y, dy, dx, n);                                            \
+        break;
+        FOR_ACTS(CASE)
+#undef CASE
+    case QKV_ACT_COUNT:
+        break;
+    }
+}
+
+void KERN_NAME(act)(qkv_act act, const real *x, real *y, int64_t n) {
+    FOR_BLOCKS(b, n) act_run(act, x + b, y + b, span(b, n));
 }
 
 void KERN_NAME(act_grad)(qkv_act act, const real *x, const real *y, const real *dy, real *dx,
