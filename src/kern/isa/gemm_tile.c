@@ -2,7 +2,10 @@
  *
  * At each k: 2 loads of B, MR broadcasts of A, 2·MR fused multiply-adds. With MR = 6 on AVX2 those
  * are 8 loads to 12 multiply-adds, and the two FMA units are the limit. One function for each
- * height, so that a short tile costs what it does. */
+ * height, so that a short tile costs what it does.
+ *
+ * Roofline (2-core AMD EPYC, Zen 3, AVX2): 103.5 GFLOP/s a core from registers; whole products with K = 128 … 1536 reach
+ * 94 to 97 (91 to 93 %) where A is read in place and 86 to 93 (83 to 90 %) where it is packed (docs/BENCH.md). */
 #include "kern/isa/gemm.h"
 
 #define INLINE inline __attribute__((always_inline))
