@@ -4,8 +4,9 @@
  * are 8 loads to 12 multiply-adds, and the two FMA units are the limit. One function for each
  * height, so that a short tile costs what it does.
  *
- * Roofline (2-core AMD EPYC, Zen 3, AVX2): 103.5 GFLOP/s a core from registers; whole products with K = 128 … 1536 reach
- * 94 to 97 (91 to 93 %) where A is read in place and 86 to 93 (83 to 90 %) where it is packed (docs/BENCH.md). */
+ * Roofline (2-core AMD EPYC, Zen 3, AVX2, one thread): 103.5 GFLOP/s from registers. Nine layers of
+ * bench_gemm.def, best of 12: 92 to 97 (89 to 93 %) where A is read in place, 86 to 94 (83 to 90 %)
+ * where it is packed. The run in docs/BENCH.md, on a busier machine, shows 72 to 94. */
 #include "kern/isa/gemm.h"
 
 #define INLINE inline __attribute__((always_inline))
