@@ -27,6 +27,10 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      .value = "NAME",
      .help = "sizes to start from (qkv describe --presets); else chosen from the data"},
+    {.name = "init",
+     .kind = CLI_TEXT,
+     .value = "DIR",
+     .help = "start from this model: its sizes, tokenizer and all weights that fit"},
     {.name = "set",
      .letter = 's',
      .kind = CLI_EACH,
@@ -72,8 +76,8 @@ static const cli_option options[] = {
 };
 
 static bool own(const char *name) {
-    static const char *const names[] = {"train",  "valid", "out",   "overwrite",
-                                        "preset", "keys",  "quiet", "threads"};
+    static const char *const names[] = {"train", "valid", "out",   "overwrite", "preset",
+                                        "init",  "keys",  "quiet", "threads"};
     for (size_t i = 0; i < CLI_COUNT(names); i++)
         if (strcmp(names[i], name) == 0) return true;
     return false;
@@ -133,6 +137,7 @@ static int run(const cli_args *a) {
                                        .valid = valid,
                                        .out = cli_text(a, "out"),
                                        .preset = cli_text(a, "preset"),
+                                       .init = cli_text(a, "init"),
                                        .set = (const char *const *)set,
                                        .overwrite = cli_flag(a, "overwrite"),
                                        .progress = cli_live_show,

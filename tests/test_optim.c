@@ -75,17 +75,19 @@ static void matches_pytorch(void **state) {
 
 /* ---- sparse = dense ---- */
 
-enum { ROWS = 300, COLS = 19, OTHER = 24000 /* enough to be shared among threads */ };
+enum { ROWS = 300, COLS = 19, OTHER = 1200, MANY = 24000 /* enough to be shared among threads */ };
 
 typedef struct subject {
     qkv_params params;
     qkv_optim optim;
     qkv_param *tables[2], *dense;
+    int64_t other; /* elements of `dense` */
 } subject;
 
 /* Two tables (one of them decayed) and a matrix beside them, which gives the norm something to sum.
  */
-static void make_subject(subject *s, const qkv_optim_spec *spec, bool sparse) {
+static void make_sized(subject *s, const qkv_optim_spec *spec, bool sparse, int64_t other) {
+    s->other = other;
     qkv_params_init(&s->params);
     for (int i = 0; i < 2; i++)
         s->tables[i] = qkv_param_declare(
@@ -93,12 +95,16 @@ static void make_subject(subject *s, const qkv_optim_spec *spec, bool sparse) {
             &(qkv_param_spec){.rows = ROWS, .cols = COLS, .no_decay = i == 0, .sparse = sparse},
             "table%d", i);
     s->dense =
-        qkv_param_declare(&s->params, &(qkv_param_spec){.rows = 200, .cols = OTHER / 200}, "dense");
+        qkv_param_declare(&s->params, &(qkv_param_spec){.rows = other / 120, .cols = 120}, "dense");
     assert_ok(qkv_params_allocate(&s->params, true));
     fill(s->tables[0]->tensor.data, ROWS * COLS, 1);
     fill(s->tables[1]->tensor.data, ROWS * COLS, 2);
-    fill(s->dense->tensor.data, OTHER, 3);
+    fill(s->dense->tensor.data, other, 3);
     assert_ok(qkv_optim_init(&s->optim, &s->params, spec));
+}
+
+static void make_subject(subject *s, const qkv_optim_spec *spec, bool sparse) {
+    make_sized(s, spec, sparse, OTHER);
 }
 
 static void free_subject(subject *s) {
@@ -127,7 +133,7 @@ static void one_step(subject *s, int step, double clip) {
                 table->tensor.grad[at] += table->tensor.data[at] + (real)(0.01 * (i - 6));
             }
     }
-    for (int64_t i = 0; i < OTHER; i++)
+    for (int64_t i = 0; i < s->other; i++)
         s->dense->tensor.grad[i] = s->dense->tensor.data[i] * (real)0.1;
     qkv_update u = {.lr = 0.01 * (1 + step % 7), .clip = clip, .grad_scale = 0.25};
     assert_ok(qkv_optim_step(&s->optim, &u));
@@ -199,7 +205,7 @@ static void threads_same_bits(void **state) {
             qkv_optim_spec spec = qkv_optim_defaults((qkv_optim_kind)kind);
             subject *s = c == 0 ? &first : &other;
             qkv_threads_set(counts[c]);
-            make_subject(s, &spec, true);
+            make_sized(s, &spec, true, MANY);
             for (int step = 1; step <= 10; step++) one_step(s, step, 0.5);
             qkv_optim_settle(&s->optim);
             if (c == 0) continue;

@@ -6,6 +6,7 @@
  * there: allocations in the steps that are timed are counted and must be none. */
 #include "api/bench.h"
 #include "api/bench_works.h"
+#include "api/textmodel.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -55,7 +56,7 @@ static qkv_status read_plan(const qkv_bench_args *args, plan *p) {
     if (!p->work)
         return qkv_fail(QKV_USAGE,
                         "bench train: there is no work \"%.40s\"; there are imdb, "
-                        "multi30k and gpt",
+                        "multi30k, mlm and gpt",
                         name);
     p->batch_tokens = p->work->batch_tokens;
     p->steps = 1 << 30;
@@ -202,13 +203,41 @@ static void report(const plan *p, const figures *f, bool json, qkv_buf *out) {
     qkv_buf_putc(out, '\n');
 }
 
+/* Real text: read, tokenised, cut to the model's length. Classes and vocabulary follow from it. */
+static qkv_status read_data(const qkv_bench_args *args, plan *p, qkv_encoded *out) {
+    const char *paths[8];
+    size_t n = 0, cursor = 0;
+    for (const char *path; n < 8 && (path = qkv_bench_next(args, "data", &cursor));)
+        paths[n++] = path;
+    qkv_corpus corpus;
+    const qkv_corpus_spec spec = {
+        .shape = qkv_corpus_shape_of(p->work->task), .paths = paths, .n_paths = n};
+    QKV_TRY(qkv_corpus_read(&corpus, &spec));
+    qkv_tokenizer *tok = NULL;
+    qkv_status status = qkv_tokenizer_for(qkv_bench_text(args, "tokenizer", "word"), &corpus,
+                                          &p->config, false, &tok);
+    if (status == QKV_OK) {
+        const qkv_tokenise_spec how = qkv_tokenise_spec_of(&p->config);
+        qkv_tokenise_counts counts;
+        p->config.vocab_size = (int64_t)qkv_tokenizer_size(tok);
+        if (corpus.labels.n) p->config.classes = corpus.labels.n;
+        qkv_encoded_init(out, how.sides);
+        status = qkv_tokenise(tok, &corpus, NULL, &how, out, &counts);
+        if (status != QKV_OK) qkv_encoded_free(out);
+    }
+    qkv_tokenizer_free(tok);
+    qkv_corpus_free(&corpus);
+    return status;
+}
+
 static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
     plan p = {0};
     QKV_TRY(read_plan(args, &p));
     const char *ids = qkv_bench_text(args, "ids", NULL);
     qkv_encoded data;
-    QKV_TRY(ids ? qkv_bench_work_read(ids, &p.config, &data)
-                : qkv_bench_work_make(p.work, &p.config, &data));
+    QKV_TRY(qkv_bench_text(args, "data", NULL) ? read_data(args, &p, &data)
+            : ids                              ? qkv_bench_work_read(ids, &p.config, &data)
+                                               : qkv_bench_work_make(p.work, &p.config, &data));
     figures f = {0};
     qkv_status status = with_data(&p, &p.config, &data, &f);
     qkv_encoded_free(&data);

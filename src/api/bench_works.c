@@ -1,4 +1,4 @@
-/* Three works: a classifier of film reviews, a small translator, a language model of characters. */
+/* The works: a classifier of film reviews, a small translator, a masked model, a language model of characters. */
 #include "api/bench_works.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -40,6 +40,10 @@ static const qkv_bench_work works[] = {
      "d_model=256 layers=3 heads=4 d_ff=1024 vocab_size=8000 max_len=256 position=sinusoidal "
      "dropout=0.1 attention_dropout=0",
      4096, 8000, caption},
+    {"mlm", QKV_TASK_MLM,
+     "d_model=128 layers=6 heads=8 d_ff=512 vocab_size=8000 max_len=512 position=learned "
+     "dropout=0.1 attention_dropout=0",
+     8192, 8000, review},
     {"gpt", QKV_TASK_LM,
      "d_model=384 layers=6 heads=6 d_ff=1536 vocab_size=65 max_len=256 position=learned "
      "activation=gelu dropout=0",
@@ -47,7 +51,7 @@ static const qkv_bench_work works[] = {
 };
 enum { N_WORKS = sizeof works / sizeof *works };
 
-const char *const qkv_bench_work_names[] = {"imdb", "multi30k", "gpt", NULL};
+const char *const qkv_bench_work_names[] = {"imdb", "multi30k", "mlm", "gpt", NULL};
 
 const qkv_bench_work *qkv_bench_work_find(const char *name) {
     for (size_t i = 0; i < N_WORKS; i++)

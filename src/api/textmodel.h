@@ -20,6 +20,10 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok);
 qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config);
 qkv_corpus_shape qkv_corpus_shape_of(qkv_task_kind task);
 
+/* A tokenizer file or folder to open, or the name of a kind to train on the corpus, with config's vocab_size. */
+qkv_status qkv_tokenizer_for(const char *wanted, const qkv_corpus *corpus, const qkv_config *config,
+                             bool lowercase, qkv_tokenizer **out);
+
 /* Writes config.json with the labels (or none). */
 qkv_status qkv_text_model_write_config(const qkv_config *config, const qkv_labels *labels,
                                        const char *folder);

@@ -35,11 +35,23 @@ typedef struct run {
 
 /* ---- settings ---- */
 
+static qkv_status load_config(const char *folder, qkv_config *config) {
+    qkv_buf path = {0};
+    qkv_status status = qkv_path_join(&path, folder, "config.json");
+    if (status == QKV_OK) status = qkv_config_load(config, path.data);
+    qkv_buf_free(&path);
+    return status;
+}
+
+/* Defaults, then the preset's or the first model's sizes, then what the request says. */
 static qkv_status assign(run *r, const char *preset) {
     qkv_settings groups[2] = {qkv_config_settings(&r->config), qkv_train_settings(&r->train)};
     qkv_config_default(&r->config);
     qkv_settings_default(&groups[1]);
-    if (preset) QKV_TRY(qkv_config_preset(&r->config, preset));
+    if (r->request->init)
+        QKV_TRY(load_config(r->request->init, &r->config));
+    else if (preset)
+        QKV_TRY(qkv_config_preset(&r->config, preset));
     for (const char *const *pair = r->request->set; pair && *pair; pair++)
         QKV_TRY(qkv_settings_assign(groups, 2, *pair));
     r->config.task = r->task;
@@ -104,55 +116,24 @@ static int64_t corpus_bytes(const qkv_corpus *c) {
 
 /* ---- tokenizer ---- */
 
-typedef struct source {
-    const qkv_corpus *corpus;
-    size_t at; /* 2·row + side */
-} source;
-
-static bool next_text(void *user, const char **text, size_t *len) {
-    source *s = user;
-    for (; s->at < 2 * s->corpus->n; s->at++) {
-        const qkv_row *row = &s->corpus->rows[s->at / 2];
-        const qkv_text *t = s->at % 2 ? &row->second : &row->text;
-        if (!t->data) continue;
-        *text = t->data;
-        *len = t->len;
-        s->at++;
-        return true;
-    }
-    return false;
-}
-
-static qkv_status train_tokenizer(run *r, qkv_tok_kind kind) {
-    static const char *const specials[] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>"};
-    const int64_t bytes = corpus_bytes(&r->corpus);
-    if (!was_set(r, "vocab_size")) { /* a token for each hundred bytes: most are then seen often */
-        const int64_t fit = bytes / 100;
-        r->config.vocab_size = fit < 500 ? 500 : fit > 16000 ? 16000 : fit;
-    }
-    const qkv_tok_train spec = {.kind = kind,
-                                .vocab_size = (size_t)r->config.vocab_size,
-                                .split = r->task == QKV_TASK_LM      ? QKV_SPLIT_BYTE_LEVEL
-                                         : kind == QKV_TOK_WORDPIECE ? QKV_SPLIT_BERT
-                                                                     : QKV_SPLIT_METASPACE,
-                                .specials = specials,
-                                .n_specials = sizeof specials / sizeof *specials,
-                                .lowercase = r->train.lowercase};
-    source s = {.corpus = &r->corpus};
-    return qkv_tokenizer_train(&spec, next_text, &s, &r->tokenizer);
-}
-
-/* In this order: the run's own (resuming), a file, a kind to train. */
+/* In this order: the run's own (resuming), that of the model to start from, a file, a kind to train. */
 static qkv_status get_tokenizer(run *r, const char *own) {
-    static const char *const kinds[] = {"bpe", "unigram", "wordpiece", "char", "word"};
-    const char *wanted = r->train.tokenizer[0] ? r->train.tokenizer : "bpe";
+    qkv_buf path = {0};
     if (qkv_file_exists(own)) {
         QKV_TRY(qkv_tokenizer_open(own, &r->tokenizer));
+    } else if (r->request->init) {
+        qkv_status status = qkv_path_join(&path, r->request->init, "tokenizer.json");
+        if (status == QKV_OK) status = qkv_tokenizer_open(path.data, &r->tokenizer);
+        qkv_buf_free(&path);
+        if (status == QKV_OK) status = qkv_tokenizer_save(r->tokenizer, own);
+        QKV_TRY(status);
     } else {
-        size_t kind = 0;
-        while (kind < QKV_TOK_KINDS && strcmp(kinds[kind], wanted) != 0) kind++;
-        QKV_TRY(kind < QKV_TOK_KINDS ? train_tokenizer(r, (qkv_tok_kind)kind)
-                                     : qkv_tokenizer_open(wanted, &r->tokenizer));
+        if (!was_set(r, "vocab_size")) { /* a token a hundred bytes: most are then seen often */
+            const int64_t fit = corpus_bytes(&r->corpus) / 100;
+            r->config.vocab_size = fit < 500 ? 500 : fit > 16000 ? 16000 : fit;
+        }
+        QKV_TRY(qkv_tokenizer_for(r->train.tokenizer[0] ? r->train.tokenizer : "bpe", &r->corpus,
+                                  &r->config, r->train.lowercase, &r->tokenizer));
         QKV_TRY(qkv_tokenizer_save(r->tokenizer, own));
     }
     r->config.vocab_size = (int64_t)qkv_tokenizer_size(r->tokenizer);
@@ -343,7 +324,7 @@ static qkv_status prepare(run *r) {
         return qkv_fail(QKV_USAGE, "train needs a folder for the model: --out DIR");
     QKV_TRY(read_texts(r));
     QKV_TRY(open_folder(r));
-    if (!r->request->preset) /* by an estimate: a token has some four bytes */
+    if (!r->request->preset && !r->request->init) /* by an estimate: a token has some four bytes */
         QKV_TRY(assign(r, qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4)));
     if (r->task == QKV_TASK_CLASSIFY) r->config.classes = r->corpus.labels.n;
     QKV_TRY(qkv_path_join(&path, r->request->out, "tokenizer.json"));
@@ -360,10 +341,27 @@ static qkv_status prepare(run *r) {
     return status;
 }
 
+/* Weights of another model, where names and shapes agree. */
+static qkv_status take_weights(run *r) {
+    const qkv_params *params = qkv_model_params(r->model);
+    qkv_buf path = {0};
+    size_t taken = 0;
+    qkv_status status = qkv_path_join(&path, r->request->init, "model.safetensors");
+    if (status == QKV_OK) status = qkv_weights_take(qkv_model_params(r->model), path.data, &taken);
+    if (status == QKV_OK && taken == 0)
+        status = qkv_fail(QKV_USAGE, "%s: no tensor fits this model", path.data);
+    if (status == QKV_OK)
+        status = note(r, "start: %zu of %zu tensors from %s; the others are new", taken, params->n,
+                      path.data);
+    qkv_buf_free(&path);
+    return status;
+}
+
 static qkv_status train(run *r) {
     QKV_TRY(qkv_model_build(&r->config, &r->model));
     QKV_TRY(qkv_model_allocate(r->model, true));
     qkv_model_initialise(r->model, (uint64_t)r->train.seed);
+    if (r->request->init) QKV_TRY(take_weights(r));
     qkv_loop l = {.config = r->train,
                   .model = r->model,
                   .task = qkv_task_spec_of(r->tokenizer),

@@ -25,10 +25,15 @@ qkv_status qkv_weights_save(const qkv_params *params, const char *path) {
     return status;
 }
 
+static bool fits(const qkv_param *p, const qkv_stored *from) {
+    const int64_t n = p->spec.rows * p->spec.cols;
+    return from->elements == n && from->shape[0] == (p->spec.vector ? n : p->spec.rows);
+}
+
 /* Copies one stored tensor into a parameter's values. */
 static qkv_status take(const qkv_param *p, const qkv_stored *from, real *to) {
     const int64_t n = p->spec.rows * p->spec.cols;
-    if (from->elements != n || from->shape[0] != (p->spec.vector ? n : p->spec.rows))
+    if (!fits(p, from))
         return qkv_fail(QKV_BAD_FILE, "%s has another shape than the model, which wants %lld×%lld",
                         p->name, (long long)p->spec.rows, (long long)p->spec.cols);
     if (from->dtype == REAL_DTYPE) {
@@ -53,6 +58,22 @@ qkv_status qkv_weights_load(qkv_params *params, const char *path) {
         status = found ? take(p, found, params->values + p->offset)
                        : qkv_fail(QKV_BAD_FILE, "there is no tensor %s", p->name);
         if (status != QKV_OK) status = qkv_fail_in(status, "%s", path);
+    }
+    qkv_safetensors_close(&file);
+    return status;
+}
+
+qkv_status qkv_weights_take(qkv_params *params, const char *path, size_t *taken) {
+    qkv_safetensors file;
+    QKV_TRY(qkv_safetensors_open(path, &file));
+    qkv_status status = QKV_OK;
+    *taken = 0;
+    for (size_t i = 0; i < params->n && status == QKV_OK; i++) {
+        const qkv_param *p = params->list[i];
+        const qkv_stored *found = qkv_safetensors_find(&file, p->name);
+        if (!found || !fits(p, found)) continue;
+        status = take(p, found, params->values + p->offset);
+        ++*taken;
     }
     qkv_safetensors_close(&file);
     return status;
