@@ -8,7 +8,7 @@
 
 enum { CHUNK = 1 << 14, CHUNKS = 2048 }; /* words of 8 bytes; 256 MiB in all */
 
-/* A sum that needs every word and little arithmetic; four lanes so that additions do not wait. */
+/* A sum that needs every word and little arithmetic; eight lanes so that additions do not wait. */
 static uint64_t sum_chunk(const uint64_t *x) {
     uint64_t lane[8] = {0};
     for (size_t i = 0; i < CHUNK; i += 8)

@@ -30,7 +30,7 @@ static double widest(const char *const *names, size_t n, double size) {
     return fmin(most, 180);
 }
 
-/* Cells of one row that follow each other with the same strength would still be many: 60×60 maps have 3600 cells. */
+/* The cells of one map; `hints` adds what is shown on hovering, which makes the file several times larger. */
 static void draw_cells(const qkv_heat *h, double x, double y, double cell, double max, bool hints,
                        qkv_buf *out) {
     for (size_t r = 0; r < h->rows; r++)
