@@ -298,10 +298,18 @@ static qkv_status prepare(qkv_tokenizer *tok) {
 
 /* ---- writing ---- */
 
+/* Hugging Face numbers added tokens on from the model's size; where ours have other ids they must stand in the vocabulary. */
+static bool added_follow(const qkv_tokenizer *tok) {
+    for (size_t e = tok->n_model_entries; e < tok->vocab.entries.n; e++)
+        if (tok->vocab.entries.at[e].id != (int32_t)e) return false;
+    return true;
+}
+
 void qkv_vocab_write(const qkv_tokenizer *tok, qkv_json_out *json) {
     qkv_json_put_key(json, "vocab");
     qkv_json_open(json, '{');
-    for (size_t e = 0; e < tok->n_model_entries; e++) {
+    const size_t n = added_follow(tok) ? tok->n_model_entries : tok->vocab.entries.n;
+    for (size_t e = 0; e < n; e++) {
         const qkv_vocab_entry *entry = &tok->vocab.entries.at[e];
         qkv_json_put_key_n(json, tok->vocab.bytes.data + entry->at, entry->len);
         qkv_json_put_int(json, entry->id);

@@ -207,3 +207,54 @@ static qkv_status sentencepiece(const qkv_step *step, qkv_work *w) {
 
 const qkv_step_kind qkv_norm_sentencepiece = {
     .name = "SentencePiece", .parse = sp_parse, .normalize = sentencepiece, .drop = sp_drop};
+
+static void put_replace(qkv_json_out *j, const char *kind, const char *pattern,
+                        const char *content) {
+    qkv_json_open(j, '{');
+    qkv_json_put_key(j, "type");
+    qkv_json_put_text(j, "Replace");
+    qkv_json_put_key(j, "pattern");
+    qkv_json_open(j, '{');
+    qkv_json_put_key(j, kind);
+    qkv_json_put_text(j, pattern);
+    qkv_json_close(j, '}');
+    qkv_json_put_key(j, "content");
+    qkv_json_put_text(j, content);
+    qkv_json_close(j, '}');
+}
+
+/* The map as the stage's own JSON holds it. */
+static void put_map(qkv_json_out *j, const char *json) {
+    static const char key[] = "\"precompiled_charsmap\":";
+    const char *at = strstr(json, key), *end = at ? strchr(at + sizeof key, '"') : NULL;
+    if (!end) return;
+    qkv_json_open(j, '{');
+    qkv_json_put_key(j, "type");
+    qkv_json_put_text(j, "Precompiled");
+    qkv_json_put_key(j, "precompiled_charsmap");
+    qkv_json_put_string(j, at + sizeof key, (size_t)(end - at) - sizeof key);
+    qkv_json_close(j, '}');
+}
+
+/* Our own type in steps that Hugging Face has: the same on all but a few characters of the map (see the top). */
+qkv_status qkv_sentencepiece_steps(const qkv_steps *stage, qkv_buf *out) {
+    const sp_args *a = stage->step[0].args;
+    qkv_json_out j = qkv_json_begin(out, 0);
+    qkv_json_open(&j, '{');
+    qkv_json_put_key(&j, "type");
+    qkv_json_put_text(&j, "Sequence");
+    qkv_json_put_key(&j, "normalizers");
+    qkv_json_open(&j, '[');
+    put_map(&j, stage->json);
+    if (a->squeeze) {
+        qkv_json_put_raw(&j, "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}");
+        put_replace(&j, "Regex", " {2,}", " ");
+    }
+    if (a->prefix && !a->suffix)
+        qkv_json_put_raw(&j, a->escape ? "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"}"
+                                       : "{\"type\":\"Prepend\",\"prepend\":\" \"}");
+    if (a->escape) put_replace(&j, "String", " ", blank_mark);
+    qkv_json_close(&j, ']');
+    qkv_json_close(&j, '}');
+    return out->status;
+}

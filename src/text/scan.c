@@ -9,16 +9,16 @@
 
 const qkv_scan_rules qkv_scan_gpt2 = {.regex = CONTRACTIONS
                                       "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|" WHITE};
-/* The rank file's own expression differs from Llama-3's only in the last rule. */
-const qkv_scan_rules qkv_scan_cl100k = {.regex =
-                                            "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|"
-                                            "\\p{N}{1,3}+| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|"
-                                            "\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
-                                        .digits = 3,
-                                        .any_case = true,
-                                        .letter_prefix = true,
-                                        .line_ends = true,
-                                        .final_space = true};
+/* tiktoken's expression, without its possessive forms (which other engines read otherwise) and with \z for its $. It differs
+ * from Llama-3's only in the rule for white space at the end. */
+const qkv_scan_rules qkv_scan_cl100k = {
+    .regex = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
+             "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s+\\z|\\s*[\\r\\n]+|" WHITE,
+    .digits = 3,
+    .any_case = true,
+    .letter_prefix = true,
+    .line_ends = true,
+    .final_space = true};
 
 #define LLAMA3(digits)                                                                             \
     "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                  \

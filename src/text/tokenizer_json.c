@@ -205,8 +205,14 @@ qkv_status qkv_tokenizer_json(const qkv_tokenizer *tok, qkv_buf *out) {
     put_raw(&json, "truncation", tok->limits.truncation);
     put_raw(&json, "padding", tok->limits.padding);
     write_added(tok, &json);
+    const qkv_steps *normalizer = &tok->stage[QKV_STAGE_NORMALIZER];
+    const bool own = normalizer->n && !strcmp(normalizer->step[0].kind->name, "SentencePiece");
+    qkv_buf translated = {0};
+    if (own) QKV_TRY(qkv_sentencepiece_steps(normalizer, &translated));
     for (int stage = 0; stage < QKV_STAGES; stage++)
-        put_raw(&json, qkv_stage_name((qkv_stage)stage), tok->stage[stage].json);
+        put_raw(&json, qkv_stage_name((qkv_stage)stage),
+                stage == QKV_STAGE_NORMALIZER && own ? translated.data : tok->stage[stage].json);
+    qkv_buf_free(&translated);
     qkv_json_put_key(&json, "model");
     qkv_json_open(&json, '{');
     qkv_json_put_key(&json, "type");

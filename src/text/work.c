@@ -69,6 +69,7 @@ void qkv_work_begin(qkv_work *w) {
 
 void qkv_work_put(qkv_work *w, const char *bytes, size_t n, size_t begin, size_t end) {
     struct qkv_side *s = &w->side[w->out];
+    if (!n) return;
     qkv_buf_add(&s->text, bytes, n);
     if (!w->track || s->text.status != QKV_OK) return;
     uint32_t *from = EXTEND(s->from, n), *to = EXTEND(s->to, n);
@@ -87,6 +88,7 @@ void qkv_work_put(qkv_work *w, const char *bytes, size_t n, size_t begin, size_t
 
 void qkv_work_keep(qkv_work *w, size_t begin, size_t end) {
     struct qkv_side *s = &w->side[w->out];
+    if (begin >= end) return;
     qkv_buf_add(&s->text, w->text + begin, end - begin);
     if (!w->track || s->text.status != QKV_OK) return;
     uint32_t *from = EXTEND(s->from, end - begin), *to = EXTEND(s->to, end - begin);
