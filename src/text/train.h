@@ -55,7 +55,7 @@ typedef struct qkv_splitter {
 /* Longer words are counted in parts of at most this many bytes, cut between characters: scripts
  * without spaces give words as long as their sentences, and only the pairs across a cut are missed.
  */
-#define QKV_TRAIN_WORD_BYTES 1024
+#define QKV_TRAIN_WORD_BYTES 4096
 /* Memory for distinct words. When there is more, the rarest are dropped. */
 typedef struct qkv_words_limit {
     size_t words, bytes;
