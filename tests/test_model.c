@@ -560,6 +560,34 @@ static void test_describe_agrees(void **state) {
         }
 }
 
+/* What a description says a training step keeps is what the tape keeps. */
+static void test_activation_memory(void **state) {
+    static const char *const settings[] = {
+        "task=classify",  "task=lm norm=post activation=gelu", "task=lm activation=swiglu",
+        "task=translate", "task=classify arch=lstm",           "task=lm arch=gru",
+    };
+    static const int32_t even[] = {64, 64, 64, 64};
+    (void)state;
+    tiny_batch b;
+    tiny_batch_make(&b, even, 4, 11, 3, 1);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        char all[200];
+        qkv_description d;
+        snprintf(all, sizeof all, "d_model=64 layers=4 heads=4 d_ff=256 dropout=0.1 %s",
+                 settings[i]);
+        qkv_model *m = tiny_model(all, true, 1);
+        assert_ok(qkv_describe_make(m, 4, 64, &d));
+        qkv_tape_begin(&tape, QKV_TRAIN, 1, 1);
+        tiny_loss(&tape, m, &b, &b);
+        assert_ok(qkv_tape_status(&tape));
+        double ratio = (double)tape.arena.used / (double)sizeof(real) * 4 / d.activation_bytes;
+        if (!(ratio > 0.95 && ratio < 1.05))
+            fail_msg("%s: the tape holds %.2f of what is described", settings[i], ratio);
+        qkv_describe_free(&d);
+        qkv_model_free(m);
+    }
+}
+
 /* config.json reads back as it was written. */
 static void test_config_round_trip(void **state) {
     (void)state;
@@ -638,6 +666,7 @@ int main(void) {
         cmocka_unit_test(test_reference_counts),
         cmocka_unit_test(test_known_counts),
         cmocka_unit_test(test_describe_agrees),
+        cmocka_unit_test(test_activation_memory),
         cmocka_unit_test(test_config_round_trip),
         cmocka_unit_test(test_out_of_memory),
     };

@@ -69,8 +69,9 @@ qkv_model *tiny_model(const char *assignments, bool for_training, uint64_t seed)
 qkv_tensor *tiny_hidden(qkv_tape *t, qkv_model *m, const tiny_batch *src, const tiny_batch *tgt) {
     qkv_task_shape shape = qkv_task_shapes[qkv_model_config(m)->task];
     qkv_tensor *memory = shape.encoder ? qkv_model_encode(t, m, &src->tokens) : NULL;
-    return shape.decoder ? qkv_model_decode(t, m, &tgt->tokens, memory, &src->tokens, NULL)
-                         : memory;
+    return shape.decoder
+               ? qkv_model_decode(t, m, &tgt->tokens, memory, src ? &src->tokens : NULL, NULL)
+               : memory;
 }
 
 qkv_tensor *tiny_loss(qkv_tape *t, qkv_model *m, const tiny_batch *src, const tiny_batch *tgt) {

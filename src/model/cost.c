@@ -162,7 +162,10 @@ static void visit_cell(const walker *w, qkv_part part, const qkv_rnn *r, const q
     part.inside = cell->w_h->spec.rows;
     const qkv_param *all[] = {cell->w_x, cell->w_h, cell->b_x, cell->b_h};
     for (int i = 0; i < 4; i++) add_param(&part, all[i]);
-    part.kept = gates + 2 * (double)r->spec.state;
+    /* gates, cell and state; the two directions joined; the input with some values dropped */
+    double ways = r->spec.bidirectional ? 2 : 1, k = (double)r->spec.state;
+    part.kept = gates + (ways + 1) * k;
+    if (part.layer > 0 && r->spec.dropout > 0) part.kept += (double)cell->w_x->spec.cols / ways;
     part.macs = rows * gates * (double)(cell->w_x->spec.cols + r->spec.state);
     w->visit(w->user, &part);
 }
