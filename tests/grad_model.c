@@ -45,7 +45,7 @@ static void check(const char *settings) {
 
 static const char *const tasks[] = {"classify", "translate", "lm"};
 
-/* A settings string that the model refuses (with words) must be refused for a reason; others are checked. */
+/* Combinations that make no sense are refused (tests/test_model.c says which); others are checked. */
 static void check_if_allowed(const char *settings) {
     qkv_model *m;
     if (tiny_build(settings, &m) == QKV_OK) {

@@ -62,7 +62,8 @@ static void make_batch(tiny_batch *b, const int32_t *lengths, int32_t step, int3
     }
 }
 
-/* The stored tensor "NN/what", which must have n elements, as real numbers; freed by the caller. NULL: none. */
+/* The stored tensor "NN/what", which must have n elements, as real numbers; freed by the caller.
+ * NULL: there is none. */
 static real *stored(const char *number, const char *what, int64_t n) {
     char name[200];
     snprintf(name, sizeof name, "%s/%s", number, what);

@@ -1,4 +1,5 @@
-/* A two-layer model of every architecture, task and position learns one batch of eight sequences by heart. */
+/* A two-layer model of every architecture, task and position learns one batch of eight sequences
+ * by heart. */
 #include "tiny.h"
 
 #include "train/optim.h"

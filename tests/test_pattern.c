@@ -1,5 +1,5 @@
-/* Attention patterns as sets of keys: asked by block and one by one they agree, nothing is seen twice, decoders see
- * no future and do not depend on the length, and each pattern is what its name says. */
+/* Attention patterns as sets of keys: asked by block and one by one they agree, nothing is seen
+ * twice, decoders see no future and do not depend on the length, and each is what its name says. */
 #include "harness.h"
 #include "nn/pattern.h"
 

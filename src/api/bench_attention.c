@@ -1,6 +1,7 @@
-/* What a layer costs as sequences grow: one layer of width 128 with each kind of attention, and an LSTM, forward and
- * backward over one sequence of N tokens. The claim that all but full attention are linear in N is read off the column
- * "to linear": the time of a token at N over that at the first length. */
+/* What a layer costs as sequences grow: one layer of width 128 with each kind of attention, and an
+ * LSTM, forward and backward over one sequence of N tokens. The claim that all but full attention
+ * are linear in N is read off the column "to linear": the time of a token at N over that at the
+ * first length. */
 #include "api/bench.h"
 #include "base/clock.h"
 #include "base/file.h"

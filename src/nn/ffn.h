@@ -1,5 +1,5 @@
-/* The feed-forward layer, applied to each position: W₂·act(W₁x + b₁) + b₂, or gated, W₂·(act(W_a
- * x)·(W_b x)). */
+/* The feed-forward layer, applied to each position: W₂·act(W₁x + b₁) + b₂, or gated,
+ * W₂·(act(W_a x)·(W_b x)). */
 #ifndef QKV_NN_FFN_H
 #define QKV_NN_FFN_H
 
