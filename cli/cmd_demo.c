@@ -26,7 +26,7 @@ static const cli_option options[] = {
     CLI_OPTION_THREADS,
 };
 
-enum { TRAIN_ROWS = 6000, TEST_ROWS = 1000, SHOWN = 6, PATH = 4200 };
+enum { TRAIN_ROWS = 8000, TEST_ROWS = 1000, SHOWN = 6, PATH = 4200 };
 
 typedef struct demo {
     char folder[4096];
@@ -59,8 +59,8 @@ static bool open_folder(demo *d, const char *out) {
 static qkv_status train(const demo *d) {
     char seed[32];
     snprintf(seed, sizeof seed, "seed=%lld", d->seed);
-    const char *const set[] = {"tokenizer=word", "d_model=64", "layers=2", "heads=4",
-                               "d_ff=128",       "max_len=64", "epochs=8", "batch_tokens=1024",
+    const char *const set[] = {"tokenizer=word", "d_model=64", "layers=2",  "heads=4",
+                               "d_ff=128",       "max_len=64", "epochs=20", "batch_tokens=1024",
                                "lr=0.002",       seed,         NULL};
     const char *const files[] = {d->train, NULL};
     cli_live live;
