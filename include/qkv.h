@@ -1,9 +1,11 @@
 /* qkv: Transformers in C.  The one public header; valid C11 and C++.
  *
- *     qkv_model *m;
- *     if (qkv_model_open("my-model", &m) != QKV_OK) { fprintf(stderr, "%s\n", qkv_error()); return 1; }
- *     ...
- *     qkv_model_close(m);
+ *     qkv_text_model *m;
+ *     if (qkv_text_model_open("my-model", &m) != QKV_OK) { fprintf(stderr, "%s\n", qkv_error()); return 1; }
+ *     qkv_text line = {"what a lovely film", 18};
+ *     float p[2];                                   // one probability a class
+ *     if (qkv_classify(m, &line, 1, p) == QKV_OK) printf("%s %.3f\n", qkv_text_model_label(m, 0), p[0]);
+ *     qkv_text_model_close(m);
  *
  * Every function that can fail returns a qkv_status; the sentence that says what, where, why and how
  * to mend it is qkv_error(), kept per thread until that thread's next failing call. */

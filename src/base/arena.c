@@ -120,8 +120,9 @@ void qkv_arena_rewind(qkv_arena *a, qkv_arena_mark mark) {
 
 void qkv_arena_reset(qkv_arena *a) {
     if (a->first && a->first->next) {
-        /* Several blocks: what one step needs fits in one from now on. If that is refused, go on with several. */
-        size_t size = a->high_water;
+        /* Several blocks: what one step needs fits in one from now on, and a little more, since the next batch may be
+         * a little larger (pages that are not used cost nothing). If that is refused, go on with several. */
+        size_t size = a->high_water + a->high_water / 8;
         blocks_free(a->first);
         a->first = a->current = NULL;
         a->first = block_new(size);

@@ -105,6 +105,7 @@ static scratch *adopt_or_new(void) {
 void *qkv_kern_scratch(int slot, size_t bytes) {
     if (!mine && !(mine = adopt_or_new())) return NULL;
     if (mine->bytes[slot] < bytes) {
+        bytes += bytes / 4; /* the next batch may be a little larger */
         void *grown = qkv_alloc_aligned(bytes);
         if (!grown) return NULL;
         qkv_free(mine->block[slot]);

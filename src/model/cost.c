@@ -79,7 +79,7 @@ static void visit_norm(const walker *w, qkv_part part, const char *name, const q
     add_param(&part, n->gain);
     add_param(&part, n->bias);
     part.width = n->gain->spec.cols;
-    part.kept = 2 * (double)part.width + 2; /* the sum, the normed rows, mean and deviation */
+    part.kept = (double)part.width + 2; /* the normed rows, mean, deviation; the sum lies over what it adds */
     w->visit(w->user, &part);
 }
 

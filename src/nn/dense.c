@@ -48,7 +48,10 @@ qkv_norm_layer qkv_norm_declare(qkv_params *p, qkv_norm_kind kind, int64_t width
 
 qkv_tensor *qkv_norm_apply(qkv_tape *t, const qkv_norm_layer *n, qkv_tensor *x,
                            qkv_tensor *residual, qkv_tensor **sum) {
-    qkv_norm_spec spec = {
-        .kind = n->kind, .eps = n->eps, .residual = residual, .dropout = n->dropout};
+    qkv_norm_spec spec = {.kind = n->kind,
+                          .eps = n->eps,
+                          .residual = residual,
+                          .dropout = n->dropout,
+                          .last_reader = true};
     return qkv_norm(t, x, qkv_of(n->gain), qkv_of(n->bias), &spec, sum);
 }

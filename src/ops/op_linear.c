@@ -57,6 +57,7 @@ qkv_tensor *qkv_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b,
     g.b = w->data, g.ldb = w->ld, g.b_trans = true;
     g.bias = b ? b->data : NULL, g.act = act, g.pre = s->z;
     qkv_product(t, &qkv_op_linear, g);
+    y->spare = act == QKV_ACT_NONE;
     return qkv_tape_record(t, &qkv_op_linear, QKV_TENSORS(x, w, b), QKV_TENSORS(y), s);
 }
 

@@ -57,12 +57,18 @@ static bool arguments_fit(qkv_tape *t, const qkv_tensor *x, const qkv_tensor *ga
            qkv_expect_rate(t, op, spec->dropout);
 }
 
+/* Where s goes: over r when neither r's maker nor another reader needs it, else new memory. */
+static qkv_tensor *sum_in(qkv_tape *t, const qkv_tensor *r, bool last_reader) {
+    return last_reader && r->spare ? qkv_tensor_wrap(t, r->data, r->rows, r->cols)
+                                   : qkv_tensor_new(t, r->rows, r->cols);
+}
+
 qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *bias,
                      const qkv_norm_spec *spec, qkv_tensor **sum) {
     if (sum) *sum = &t->nothing;
     if (qkv_tape_stopped(t) || !arguments_fit(t, x, gain, bias, spec)) return &t->nothing;
     qkv_tensor *r = spec->residual, *y = qkv_tensor_new(t, x->rows, x->cols);
-    qkv_tensor *s = r ? qkv_tensor_new(t, x->rows, x->cols) : NULL;
+    qkv_tensor *s = r ? sum_in(t, r, spec->last_reader) : NULL;
     saved *keep = qkv_tape_alloc(t, &qkv_op_norm, sizeof *keep);
     real *stats = qkv_tape_alloc(t, &qkv_op_norm, (size_t)(2 * x->rows) * sizeof(real));
     if (!stats) return &t->nothing;
@@ -82,14 +88,17 @@ qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *b
 
 /* ---- cases ---- */
 
-enum { RMS = 1, BIAS = 2, RESIDUAL = 4, SUM_USED = 8, DROPOUT = 16, SUM_ONLY = 32 };
+enum { RMS = 1, BIAS = 2, RESIDUAL = 4, SUM_USED = 8, DROPOUT = 16, SUM_ONLY = 32, IN_PLACE = 64 };
 
 static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
     const int v = qkv_check_variant(c);
     qkv_tensor *x = qkv_check_input(t, c, 5, 6, 0.3, 1),
                *gain = qkv_check_input(t, c, 1, 6, 1, 0.5), *sum;
+    qkv_tensor *r = v & RESIDUAL ? qkv_check_input(t, c, 5, 6, 0, 1) : NULL;
+    if (v & IN_PLACE) r = qkv_linear(t, r, qkv_check_input(t, c, 6, 6, 0, 1), NULL, QKV_ACT_NONE);
     const qkv_norm_spec spec = {.kind = v & RMS ? QKV_NORM_RMS : QKV_NORM_LAYER,
-                                .residual = v & RESIDUAL ? qkv_check_input(t, c, 5, 6, 0, 1) : NULL,
+                                .residual = r,
+                                .last_reader = v & IN_PLACE,
                                 .dropout = v & DROPOUT ? (real)0.4 : 0};
     qkv_tensor *y =
         qkv_norm(t, x, gain, v & BIAS ? qkv_check_input(t, c, 1, 6, 0, 1) : NULL, &spec, &sum);
@@ -105,5 +114,7 @@ const qkv_case qkv_cases_norm[] = {
     {"norm: layer, residual, sum used", build, BIAS | RESIDUAL | SUM_USED},
     {"norm: layer, residual, only sum used", build, BIAS | RESIDUAL | SUM_ONLY},
     {"norm: rms, residual, dropout, sum used", build, RMS | RESIDUAL | DROPOUT | SUM_USED},
+    {"norm: layer, sum in place of the residual, dropout, sum used", build,
+     BIAS | RESIDUAL | IN_PLACE | DROPOUT | SUM_USED},
     {"norm: layer, sum without residual used", build, BIAS | SUM_USED},
     {0}};

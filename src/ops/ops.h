@@ -49,6 +49,7 @@ typedef struct qkv_norm_spec {
     real eps;             /* 0 means 1e-5 */
     qkv_tensor *residual; /* (R, D) or NULL */
     real dropout;         /* of the residual */
+    bool last_reader;     /* nobody else reads the residual: the sum may take its memory */
 } qkv_norm_spec;
 qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *bias,
                      const qkv_norm_spec *spec, qkv_tensor **sum);

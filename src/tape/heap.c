@@ -93,7 +93,7 @@ void qkv_heap_free(qkv_heap *p) {
 void qkv_heap_reset(qkv_heap *p) {
     if (!p->regions) return;
     if (p->regions->next) {
-        size_t total = p->total;
+        size_t total = p->total + p->total / 8; /* the next batch may be a little larger */
         qkv_heap_free(p);
         add_region(p, total); /* refused: the next take asks again, and reports it */
     } else {

@@ -41,6 +41,7 @@ struct qkv_tensor {
         grad_to; /* these columns of grad hold a sum already, the others are not yet initialised */
     bool wants_grad;
     bool is_param;    /* grad belongs to the parameter store: always add */
+    bool spare;       /* its maker does not read it again: a last reader may overwrite it */
     qkv_tensor *base; /* for a view: the tensor that it shares data and gradient with */
     int64_t base_from,
         base_to; /* the columns of base that the view is; empty when it is not whole columns */

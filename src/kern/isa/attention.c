@@ -234,7 +234,7 @@ static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, 
         if (b.n_seen) n_k = max32(n_k, b.seen[b.n_seen - 1].to);
     }
     forward f;
-    real *base = qkv_kern_scratch(0, lay_out(&f, a, n_k, NULL));
+    real *base = qkv_kern_scratch(0, lay_out(&f, a, few ? 0 : longest_keys(a), NULL));
     if (!base) return false;
     lay_out(&f, a, n_k, base);
     f.few = few;

@@ -288,7 +288,7 @@ static bool do_item(const qkv_attention *a, const qkv_attention_grad *g, const i
                     const shared *p, int64_t unit) {
     const int32_t group = a->heads / a->kv_heads, n_k = qkv_layout_len(&a->k_layout, it->s);
     backward w;
-    real *base = qkv_kern_scratch(SLOT_WORK, lay_out(&w, a, g, n_k, NULL));
+    real *base = qkv_kern_scratch(SLOT_WORK, lay_out(&w, a, g, longest_keys(a), NULL));
     if (!base) return false;
     lay_out(&w, a, g, n_k, base);
     if (it->part)
