@@ -2,12 +2,16 @@
  * sequence.
  *
  * For each query block the runs of keys it sees are taken one after another (attention_block.h). Of
- * each run there is one tile of scores S, turned into weights P in place: m' = max(m, max S),  P =
- * exp2(S − m'),  l = l·exp2(m − m') + Σ P,  O = O·exp2(m − m') + P·V and at the end out = O/l, lse
- * = ln2·(m + log₂ l). Weights dropped out count in l but not in O. With relative values the weights
- * are also summed by relation, and that table times rel_v is added to O. Work items are (sequence,
- * key head, part of the query blocks): an item packs its keys and values once. Items are cut finer
- * when sequences and heads are few; rows do not meet, so the cut does not change a bit. */
+ * each run there is one tile of scores S, turned into weights P in place:
+ *     m' = max(m, max S),  P = exp2(S − m')
+ *     l = l·exp2(m − m') + Σ P,  O = O·exp2(m − m') + P·V
+ * and at the end out = O/l, lse = ln2·(m + log₂ l). Weights dropped out count in l but not in O.
+ * With relative values the weights are also summed by relation, and that table times rel_v is added
+ * to O.
+ *
+ * Work items are (sequence, key head, part of the query blocks): an item packs its keys and values
+ * once. Items are cut finer when sequences and heads are few; rows do not meet, so the cut does not
+ * change a bit. */
 #include "base/thread.h"
 #include "kern/isa/attention_block.h"
 

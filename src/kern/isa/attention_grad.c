@@ -1,11 +1,14 @@
 /* Fused attention, backward. The weights are made again, tile by tile, from the row's log-sum-exp:
- *     P = exp2(S − lse),  dP = (dout·Vᵀ + dout·rel_vᵀ)·drop,  dS = P·(dP − D),  D = Σ P·dP =
- * dout·out dV = (P·drop)ᵀ·dout,   dK = scale·dSᵀ·q,   dq = scale·dS·K + dR·rel_k dR = dS summed by
- * relation for each row:  dbias = Σ_rows dR,  drel_k = dRᵀ·q W = P·drop summed by relation: drel_v
- * = Wᵀ·dout A work item is (sequence, key head): it owns its dK and dV and takes its heads and
- * query blocks in order. A long sequence with few heads is cut into parts of its query blocks with
- * sums of their own, added in order; how it is cut depends on the sequence and the number of heads
- * only. Sums over sequences (dbias, drel) go through at most UNITS partial sums, added in order. */
+ *     P = exp2(S − lse),  dP = (dout·Vᵀ + dout·rel_vᵀ)·drop
+ *     dS = P·(dP − D),  D = Σ P·dP = dout·out
+ *     dV = (P·drop)ᵀ·dout,  dK = scale·dSᵀ·q,  dq = scale·dS·K + dR·rel_k
+ *     dR = dS summed by relation for each row:  dbias = Σ_rows dR,  drel_k = dRᵀ·q
+ *     W = P·drop summed by relation:  drel_v = Wᵀ·dout
+ *
+ * A work item is (sequence, key head): it owns its dK and dV and takes its heads and query blocks
+ * in order. A long sequence with few heads is cut into parts of its query blocks with sums of their
+ * own, added in order; how it is cut depends on the sequence and the number of heads only. Sums over
+ * sequences (dbias, drel) go through at most UNITS partial sums, added in order. */
 #include "base/thread.h"
 #include "kern/isa/attention_block.h"
 

@@ -1,10 +1,11 @@
 /* One time step of the recurrent cells, after their matrix products: the pointwise part.
  *
  * LSTM (σ on f, u, o; tanh on c̃):  c = f·c₋ + u·c̃,  a = o·tanh c
- *   dc += da·o·(1 − tanh²c);  do = da·tanh c·o(1−o);  dc̃ = dc·u·(1−c̃²);  du = dc·c̃·u(1−u);  df =
- * dc·c₋·f(1−f) and dc·f goes on to the previous step. GRU (σ on r, z):  n = tanh(x_n + r·h_n),  h =
- * (1 − z)·n + z·h₋ dn = dh·(1−z)·(1−n²) (of x_n);  dh_n = dn·r;  dr = dn·h_n·r(1−r);  dz = dh·(h₋ −
- * n)·z(1−z);  dh₋ = dh·z */
+ *     dc += da·o·(1 − tanh²c);  do = da·tanh c·o(1−o);  dc̃ = dc·u·(1−c̃²)
+ *     du = dc·c̃·u(1−u);  df = dc·c₋·f(1−f);  dc·f goes on to the previous step
+ * GRU (σ on r, z):  n = tanh(x_n + r·h_n),  h = (1 − z)·n + z·h₋
+ *     dn = dh·(1−z)·(1−n²) (of x_n);  dh_n = dn·r;  dr = dn·h_n·r(1−r)
+ *     dz = dh·(h₋ − n)·z(1−z);  dh₋ = dh·z */
 #include "base/thread.h"
 #include "kern/isa/math.h"
 

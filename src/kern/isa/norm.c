@@ -1,9 +1,11 @@
 /* Layer norm and RMS norm with the residual sum in front.
  *
- * Forward, for each row:  s = x + dropout(r),  h = (s − μ)·ρ,  y = h·gain + bias,  ρ = 1/√(mean (s
- * − μ)² + ε); RMS norm has μ = 0. Backward with g = dy·gain and means over the row: ds = ρ·(g −
- * mean g − h·mean(g·h)) + ds_in          (RMS: without mean g) dgain = Σ_rows dy·h,  dbias = Σ_rows
- * dy The sums over rows are taken in fixed blocks of rows and added in block order. */
+ * Forward, for each row (RMS norm has μ = 0):
+ *     s = x + dropout(r),  ρ = 1/√(mean (s − μ)² + ε),  h = (s − μ)·ρ,  y = h·gain + bias
+ * Backward, with g = dy·gain and means over the row (RMS: without mean g):
+ *     ds = ρ·(g − mean g − h·mean(g·h)) + ds_in
+ *     dgain = Σ_rows dy·h,  dbias = Σ_rows dy
+ * The sums over rows are taken in fixed blocks of rows and added in block order. */
 #include "base/thread.h"
 #include "kern/isa/random.h"
 

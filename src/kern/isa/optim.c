@@ -1,11 +1,12 @@
 /* Optimiser steps on one run of parameters. Elementwise: a run gives the same bits whole or in
  * pieces, which the row-by-row updates of embedding tables rely on.
  *
- * Adam and AdamW, t = step (from 1), in this order (factors are made in double, then rounded to
- * real once): g ← g_scale·g                       w ← w·(1 − lr·decay_w)            g ← g +
- * decay_g·w m ← m + (1 − β₁)(g − m)             v ← β₂·v + ((1 − β₂)·g)·g w ← w − (lr/(1 − β₁ᵗ)) ·
- * m / (√v / √(1 − β₂ᵗ) + ε) SGD: g ← g_scale·g + decay·w;  m ← momentum·m + g;  w ← w −
- * lr·(nesterov ? g + momentum·m : m); momentum 0 leaves m alone (it may be NULL). */
+ * Adam and AdamW, t = step (from 1), in this order; factors are made in double, then rounded once:
+ *     g ← g_scale·g,  w ← w·(1 − lr·decay_w),  g ← g + decay_g·w
+ *     m ← m + (1 − β₁)(g − m),  v ← β₂·v + ((1 − β₂)·g)·g
+ *     w ← w − (lr/(1 − β₁ᵗ)) · m / (√v / √(1 − β₂ᵗ) + ε)
+ * SGD (momentum 0 leaves m alone; it may be NULL):
+ *     g ← g_scale·g + decay·w,  m ← momentum·m + g,  w ← w − lr·(nesterov ? g + momentum·m : m) */
 #include "base/thread.h"
 #include "kern/simd.h"
 
