@@ -42,26 +42,44 @@ def write(name, lines):
             f.write("\t".join(" ".join(map(str, s)) for s in sides) + "\n")
 
 
+def spread(examples, budget, batches=8):
+    """The examples of a few batches, from the shortest lengths to the longest: small enough for both programs to time whole
+    passes over the same work, and each batch as even in length as in the whole set."""
+    examples = sorted(examples, key=lambda e: [len(side) for side in e])
+    groups, tokens = [[]], 0
+    for e in examples:
+        size = sum(len(side) + 1 for side in e)
+        if tokens + size > budget:
+            groups.append([])
+            tokens = 0
+        groups[-1].append(e)
+        tokens += size
+    groups = groups[:-1] or groups
+    chosen = [groups[(2 * i + 1) * len(groups) // (2 * batches)] for i in range(min(batches, len(groups)))]
+    return [e for group in chosen for e in group]
+
+
 words = re.compile(r"\w+|[^\w\s]")
 reviews = find("imdb/train.tsv")
 if reviews:
     texts = [words.findall(line.split("\t", 1)[1].lower()) for line in open(reviews)]
     draw.shuffle(texts)
-    write("imdb", [[t[:512]] for t in number(texts, 50000)[:8000]])
+    examples = [[t[:512]] for t in number(texts, 50000)[:8000]]
 else:
-    write("imdb", [[zipf(min(512, max(10, int(draw.lognormvariate(5.16, 0.75)))), 50000)] for _ in range(8000)])
+    examples = [[zipf(min(512, max(10, int(draw.lognormvariate(5.16, 0.75)))), 50000)] for _ in range(8000)]
+write("imdb", spread(examples, 8192))
 
 source, target = find("multi30k/train.de", "multi30k/train.lc.norm.tok.de"), find("multi30k/train.en", "multi30k/train.lc.norm.tok.en")
 if source and target:
     a, b = ([words.findall(line.lower()) for line in open(p)] for p in (source, target))
     joint = number(a + b, 8000)
-    write("multi30k", list(zip(joint[: len(a)], joint[len(a):]))[:8000])
+    pairs = list(zip(joint[: len(a)], joint[len(a):]))[:8000]
 else:
     pairs = []
     for _ in range(8000):
         shared = draw.gauss(14, 4)
         pairs.append([zipf(min(40, max(4, int(shared + draw.gauss(0, 2)))), 8000) for _ in range(2)])
-    write("multi30k", pairs)
+write("multi30k", spread(pairs, 4096))
 
 text = find("tinyshakespeare/input.txt", "tiny_shakespeare/input.txt", "shakespeare/input.txt")
 if text:
