@@ -248,7 +248,8 @@ static void test_batch(void **state) {
     enum { N = 100 };
     qkv_text texts[N];
     qkv_encoding one[N] = {0}, two[N] = {0};
-    for (size_t i = 0; i < N; i++) texts[i] = (qkv_text){"aaaaaaaa aaaa" + i % 8, 13 - i % 8};
+    static const char line[] = "aaaaaaaa aaaa";
+    for (size_t i = 0; i < N; i++) texts[i] = (qkv_text){&line[i % 8], 13 - i % 8};
     for (int dropout = 0; dropout < 2; dropout++) {
         const qkv_encode_options o = {.dropout = 0.5 * dropout, .seed = 9};
         qkv_threads_set(1);
