@@ -43,12 +43,7 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
 static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
                         int64_t *n_right) {
     qkv_tensor *x = qkv_model_encode(t, m, &b->src);
-    return qkv_model_vocab_loss(
-        t, m, x,
-        &(qkv_xent_spec){.targets = b->targets,
-                         .smoothing = t->mode == QKV_TRAIN ? (real)spec->smoothing : 0,
-                         .scale = 1,
-                         .n_right = n_right});
+    return qkv_task_vocab_loss(t, m, spec, b, x, n_right);
 }
 
 const qkv_task qkv_task_mlm = {

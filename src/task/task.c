@@ -12,6 +12,15 @@ const qkv_task *qkv_task_get(qkv_task_kind kind) {
     return table[kind];
 }
 
+qkv_tensor *qkv_task_vocab_loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
+                                const qkv_batch *b, qkv_tensor *x, int64_t *n_right) {
+    const real smoothing = t->mode == QKV_TRAIN ? (real)spec->smoothing : 0;
+    return qkv_model_vocab_loss(
+        t, m, x,
+        &(qkv_xent_spec){
+            .targets = b->targets, .smoothing = smoothing, .scale = 1, .n_right = n_right});
+}
+
 int32_t *qkv_task_layout(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
                          int side, int64_t extra, qkv_tokens *out) {
     int32_t *start = qkv_tape_alloc(t, NULL, ((size_t)n + 1) * sizeof *start);

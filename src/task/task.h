@@ -63,4 +63,8 @@ qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec
 int32_t *qkv_task_layout(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
                          int side, int64_t extra, qkv_tokens *out);
 
+/* The vocabulary's cross-entropy of hidden rows x against the batch's targets, smoothed in training. */
+qkv_tensor *qkv_task_vocab_loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
+                                const qkv_batch *b, qkv_tensor *x, int64_t *n_right);
+
 #endif

@@ -32,12 +32,7 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
                         int64_t *n_right) {
     qkv_tensor *memory = qkv_model_encode(t, m, &b->src);
     qkv_tensor *x = qkv_model_decode(t, m, &b->tgt, memory, &b->src, NULL);
-    return qkv_model_vocab_loss(
-        t, m, x,
-        &(qkv_xent_spec){.targets = b->targets,
-                         .smoothing = t->mode == QKV_TRAIN ? (real)spec->smoothing : 0,
-                         .scale = 1,
-                         .n_right = n_right});
+    return qkv_task_vocab_loss(t, m, spec, b, x, n_right);
 }
 
 const qkv_task qkv_task_translate = {
