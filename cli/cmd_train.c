@@ -67,6 +67,8 @@ static const cli_option options[] = {
     KEY("weight-decay", "X", "of matrices"),
     KEY("label-smoothing", "X", "share of the target spread over all classes"),
     KEY("clip", "X", "largest norm of the gradient"),
+    KEY("average", "N", "keep the mean of the weights at the last N validations"),
+    KEY("ema", "DECAY", "keep a moving average of the weights, say 0.999"),
     KEY("patience", "N", "stop after so many validations without improvement"),
     KEY("precision", "f32|bf16", "of the matrix products"),
     KEY("on-nan", "skip|stop", "what to do with a step that is not finite"),

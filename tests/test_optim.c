@@ -146,6 +146,7 @@ static void sparse_is_dense(void **state) {
         for (int clipped = 0; clipped < 2; clipped++) {
             qkv_optim_spec spec = qkv_optim_defaults(kinds[k]);
             spec.decay = 0.01;
+            spec.ema = clipped ? 0.9 : 0;
             if (kinds[k] == QKV_OPTIM_MUON)
                 spec.decay = 0; /* a decayed dense table is a matrix there */
             subject dense, sparse;
@@ -168,6 +169,8 @@ static void sparse_is_dense(void **state) {
             assert_same_bits(name, sparse.optim.m, dense.optim.m, dense.params.length);
             if (dense.optim.v)
                 assert_same_bits(name, sparse.optim.v, dense.optim.v, dense.params.length);
+            if (dense.optim.ema)
+                assert_same_bits(name, sparse.optim.ema, dense.optim.ema, dense.params.length);
             free_subject(&dense);
             free_subject(&sparse);
         }

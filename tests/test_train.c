@@ -173,7 +173,7 @@ static void run_stopping(const char *assignments, const int64_t *stops, const in
             assert_int_equal(status, QKV_INTERRUPTED);
         } else {
             assert_ok(status);
-            qkv_optim_settle(&s.loop.stepper.optim);
+            assert_ok(qkv_loop_conclude(&s.loop));
             *n = p->length;
             memcpy(out, p->values, (size_t)p->length * sizeof *out);
         }
@@ -186,22 +186,50 @@ static void run_stopping(const char *assignments, const int64_t *stops, const in
 
 static void resumed_is_never_stopped(void **state) {
     (void)state;
-    static const char *const settings[] = {"", "accumulate=3 optimizer=muon",
-                                           "optimizer=sgd group=4 save_every=7"};
-    static const int64_t stops[][4] = {{1, 5, 20, 0}, {3, 9, 0, 0}, {12, 13, 0, 0}};
+    static const char *const settings[] = {"", "accumulate=3 optimizer=muon ema=0.9",
+                                           "optimizer=sgd group=4 save_every=7 ema=0.95",
+                                           "save_every=4 average=3"};
+    static const int64_t stops[][5] = {
+        {1, 5, 20, 0}, {3, 9, 0, 0}, {12, 13, 0, 0}, {4, 13, 24, 30, 0}};
     enum { LARGEST = 100000 };
     real *whole = test_malloc(LARGEST * sizeof *whole),
          *parts = test_malloc(LARGEST * sizeof *parts);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         int64_t n, m;
         run_stopping(settings[i], (const int64_t[]){0}, NULL, whole, &n);
         assert_true(n < LARGEST);
-        run_stopping(settings[i], stops[i], (const int[]){1, 2, 3, 1}, parts, &m);
+        run_stopping(settings[i], stops[i], (const int[]){1, 2, 3, 1, 2}, parts, &m);
         assert_int_equal(n, m);
         assert_same_bits(settings[i], parts, whole, n);
     }
     test_free(whole);
     test_free(parts);
+}
+
+/* What is handed out is the mean of the weights at the last validations. */
+static void averages(void **state) {
+    (void)state;
+    enum { LARGEST = 100000 };
+    subject s;
+    real *sum = test_calloc(LARGEST, sizeof *sum);
+    make(&s, "steps=12 save_every=4 average=2", NULL);
+    assert_ok(qkv_loop_init(&s.loop));
+    assert_ok(qkv_loop_run(&s.loop));
+    const qkv_params *p = qkv_model_params(s.model);
+    const qkv_average *a = &s.loop.average;
+    assert_int_equal(a->n, 2);
+    assert_int_equal(a->kept[0].step, 8);
+    assert_int_equal(a->kept[1].step, 12);
+    assert_same_bits("the newest snapshot", a->kept[1].values, p->values, p->length);
+    for (int64_t i = 0; i < p->length; i++)
+        sum[i] = (real)(0.5 * ((double)a->kept[0].values[i] + (double)a->kept[1].values[i]));
+    assert_ok(qkv_loop_conclude(&s.loop));
+    assert_same_bits("the mean", p->values, sum, p->length);
+    drop(&s);
+    make(&s, "average=2 ema=0.9", NULL);
+    assert_fails(qkv_loop_init(&s.loop), QKV_USAGE, "give one of them");
+    drop(&s);
+    test_free(sum);
 }
 
 static void bad_steps(void **state) {
@@ -283,6 +311,7 @@ int main(void) {
         cmocka_unit_test(steps_allocate_nothing),
         cmocka_unit_test(accumulation_is_one_batch),
         cmocka_unit_test(resumed_is_never_stopped),
+        cmocka_unit_test(averages),
         cmocka_unit_test(bad_steps),
         cmocka_unit_test(patience_ends),
         cmocka_unit_test(another_run_is_refused),

@@ -292,14 +292,7 @@ static void write_card(const run *r, const qkv_loop *l, qkv_buf *out) {
 /* Puts the best weights and what belongs to them into the folder. */
 static qkv_status finish(run *r, qkv_loop *l) {
     qkv_buf path = {0}, card = {0};
-    bool found;
-    qkv_status status = QKV_OK;
-    if (l->best_step > 0 && l->best_step != l->step) {
-        const int64_t step = l->step, best_step = l->best_step;
-        const double best = l->best;
-        status = qkv_loop_restore(l, "best", &found);
-        l->step = step, l->best_step = best_step, l->best = best;
-    }
+    qkv_status status = qkv_loop_conclude(l);
     if (status == QKV_OK)
         status = qkv_text_model_write_config(&r->config, &r->corpus.labels, r->request->out);
     if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "model.safetensors");

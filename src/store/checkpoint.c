@@ -350,8 +350,10 @@ qkv_status qkv_checkpoint_commit(qkv_checkpoint *c, bool best, int keep) {
         qkv_checkpoint_abandon(c);
         return status;
     }
-    status = set_link(c->root.data, "last", name);
-    if (status == QKV_OK && best) status = set_link(c->root.data, "best", name);
+    /* `best` first: a run that is killed between the two goes on from the last one before and makes
+     * this one again, while `last` naming a state that believes itself the best would lose it. */
+    status = best ? set_link(c->root.data, "best", name) : QKV_OK;
+    if (status == QKV_OK) status = set_link(c->root.data, "last", name);
     if (status == QKV_OK) status = rotate(c->root.data, keep);
     checkpoint_free(c);
     return status;

@@ -79,15 +79,19 @@ static qkv_status make_batches(qkv_loop *l) {
 
 static qkv_status make_ready(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
+    if (c->ema > 0 && c->average > 1)
+        return qkv_fail(QKV_USAGE, "ema and average are two ways to the same; give one of them");
     choose(l);
     QKV_TRY(make_batches(l));
     qkv_optim_spec optim = qkv_optim_defaults((qkv_optim_kind)c->optimizer);
     optim.beta2 = c->beta2;
     optim.decay = c->weight_decay;
+    optim.ema = c->ema;
     l->task.smoothing = c->label_smoothing;
     l->task.mask_rate = c->mask_rate;
     QKV_TRY(
         qkv_stepper_init(&l->stepper, l->model, &optim, &l->task, c->precision, (uint64_t)c->seed));
+    QKV_TRY(qkv_average_init(&l->average, &l->stepper.optim, c->average));
     l->steps = budget(l);
     l->timed = c->minutes > 0;
     l->best = -INFINITY;
@@ -104,6 +108,7 @@ qkv_status qkv_loop_init(qkv_loop *l) {
 }
 
 void qkv_loop_free(qkv_loop *l) {
+    qkv_average_free(&l->average);
     if (l->stepper.model) qkv_stepper_free(&l->stepper);
     qkv_batcher_free(&l->train_batches);
     qkv_batcher_free(&l->valid_batches);
@@ -184,10 +189,10 @@ static qkv_status skip_step(qkv_loop *l) {
     return qkv_loop_tell(l, &p);
 }
 
-static qkv_status one_step(qkv_loop *l) {
+static qkv_status one_step(qkv_loop *l, qkv_update *u) {
     const double begin = qkv_now();
-    qkv_update u = {.lr = qkv_schedule_lr(&l->schedule, l->step + 1), .clip = l->config.clip};
-    qkv_status status = run_step(l, &u);
+    *u = (qkv_update){.lr = qkv_schedule_lr(&l->schedule, l->step + 1), .clip = l->config.clip};
+    qkv_status status = run_step(l, u);
     const bool skipped = status == QKV_NUMERIC;
     if (skipped)
         status = skip_step(l);
@@ -204,7 +209,7 @@ static qkv_status one_step(qkv_loop *l) {
         l->timed = false;
         set_schedule(l);
     }
-    return report_step(l, &u);
+    return QKV_OK;
 }
 
 /* ---- validation ---- */
@@ -219,51 +224,73 @@ qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum) {
     return QKV_OK;
 }
 
-/* Validates, remembers the best, saves; *enough says that patience has run out. */
-static qkv_status mark(qkv_loop *l, bool *enough) {
-    bool best = false;
+/* Validates the weights that would be handed out, and remembers the best. */
+static qkv_status judge(qkv_loop *l, qkv_progress *p) {
+    qkv_step_result sum;
+    qkv_average_enter(&l->average);
+    const qkv_status status = qkv_loop_validate(l, &sum);
+    qkv_average_leave(&l->average);
+    QKV_TRY(status);
+    const bool by_class = qkv_model_config(l->model)->task == QKV_TASK_CLASSIFY;
+    p->loss = sum.loss / (double)sum.n_targets;
+    p->accuracy = (double)sum.n_right / (double)sum.n_targets;
+    /* More right answers are better; among equals, and for all other tasks, the lower loss. */
+    const double score = by_class ? p->accuracy - 1e-6 * p->loss : -p->loss;
+    p->best = score > l->best;
+    l->stale = p->best ? 0 : l->stale + 1;
+    if (p->best) l->best = score, l->best_step = l->step;
+    l->valid_loss = p->loss;
+    l->valid_right = p->accuracy;
+    return QKV_OK;
+}
+
+/* The end of a stretch: takes a snapshot, validates, tells and saves. A stop during the validation leaves it pending: the
+ * resumed run begins with it. */
+static qkv_status mark(qkv_loop *l) {
     qkv_progress p = {.kind = QKV_PROGRESS_VALID};
-    if (l->valid) {
-        qkv_step_result sum;
-        QKV_TRY(qkv_loop_validate(l, &sum));
-        const bool by_class = qkv_model_config(l->model)->task == QKV_TASK_CLASSIFY;
-        p.loss = sum.loss / (double)sum.n_targets;
-        p.accuracy = (double)sum.n_right / (double)sum.n_targets;
-        /* More right answers are better; among equals, and for all other tasks, the lower loss. */
-        const double score = by_class ? p.accuracy - 1e-6 * p.loss : -p.loss;
-        best = score > l->best;
-        l->stale = best ? 0 : l->stale + 1;
-        if (best) l->best = score, l->best_step = l->step;
-        l->valid_loss = p.loss;
-        l->valid_right = p.accuracy;
+    l->pending = true;
+    qkv_optim_settle(&l->stepper.optim);
+    qkv_average_take(&l->average, l->step);
+    if (l->valid) QKV_TRY(judge(l, &p));
+    l->pending = false;
+    const qkv_status told = l->valid ? qkv_loop_tell(l, &p) : QKV_OK;
+    if (l->run) QKV_TRY(qkv_loop_save(l, p.best || !l->valid));
+    return told;
+}
+
+static bool out_of_patience(const qkv_loop *l) {
+    return l->config.patience > 0 && l->stale >= l->config.patience;
+}
+
+/* Has the step just made ended a stretch? `epoch` and `fresh`: the pass before it, and whether it was to begin another. */
+static bool is_due(const qkv_loop *l, int64_t epoch, bool fresh) {
+    if (l->step >= l->steps) return true;
+    if (l->config.save_every) return l->step % l->config.save_every == 0;
+    return l->batch == l->train_batches.n_batches || (l->epoch > epoch && !fresh);
+}
+
+/* Steps until a stretch ends, and marks that. */
+static qkv_status run_stretch(qkv_loop *l) {
+    while (!l->pending) {
+        qkv_update u;
+        const int64_t epoch = l->epoch;
+        const bool fresh = l->batch == l->train_batches.n_batches;
+        QKV_TRY(one_step(l, &u));
+        l->pending = is_due(l, epoch, fresh);
+        QKV_TRY(report_step(l, &u));
     }
-    if (l->run) QKV_TRY(qkv_loop_save(l, best || !l->valid));
-    p.best = best;
-    *enough = l->config.patience > 0 && l->stale >= l->config.patience;
-    return l->valid ? qkv_loop_tell(l, &p) : QKV_OK;
+    l->recent = (qkv_step_result){0};
+    l->recent_seconds = 0;
+    return mark(l);
 }
 
 qkv_status qkv_loop_run(qkv_loop *l) {
-    bool enough = l->config.patience > 0 && l->stale >= l->config.patience;
-    int64_t saved = l->step;
     l->started = qkv_now();
     find_place(l);
     qkv_status status = QKV_OK;
-    while (status == QKV_OK && l->step < l->steps && !enough) {
-        const int64_t epoch = l->epoch;
-        const bool fresh = l->batch == l->train_batches.n_batches; /* this step begins a pass */
-        status = one_step(l);
-        if (status != QKV_OK) break;
-        const bool pass_done =
-            l->batch == l->train_batches.n_batches || (l->epoch > epoch && !fresh);
-        const bool due = l->config.save_every ? l->step % l->config.save_every == 0 : pass_done;
-        if (!due && l->step < l->steps) continue;
-        l->recent = (qkv_step_result){0};
-        l->recent_seconds = 0;
-        status = mark(l, &enough);
-        saved = l->step;
-    }
-    if (status == QKV_INTERRUPTED && l->run && saved != l->step) {
+    while (status == QKV_OK && (l->pending || (l->step < l->steps && !out_of_patience(l))))
+        status = run_stretch(l);
+    if (status == QKV_INTERRUPTED && l->run && l->saved != l->step) {
         QKV_TRY(qkv_loop_save(l, false));
         qkv_fail(QKV_INTERRUPTED, "stopped and saved at step %lld of %lld", (long long)l->step,
                  (long long)l->steps);

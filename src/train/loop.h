@@ -6,6 +6,7 @@
 #define QKV_TRAIN_LOOP_H
 
 #include "base/settings.h"
+#include "train/average.h"
 #include "train/schedule.h"
 #include "train/step.h"
 
@@ -35,14 +36,17 @@ typedef struct qkv_loop {
     int64_t skipped, skipped_in_a_row;
     int64_t best_step, stale; /* best validation so far; validations since */
     double best;
+    bool pending; /* the step ended a stretch, but was not validated yet */
 
     /* the loop's own */
     qkv_stepper stepper;
+    qkv_average average;
     qkv_batcher train_batches, valid_batches;
     qkv_schedule schedule;
     qkv_step_result recent; /* since the last report */
     double recent_seconds, started, valid_loss, valid_right;
     int64_t epoch, batch; /* where the next step begins */
+    int64_t saved;        /* the step of the last checkpoint */
     bool timed;           /* `steps` is still to be found from `minutes` */
 } qkv_loop;
 
@@ -54,7 +58,7 @@ void qkv_loop_free(qkv_loop *l);
 /* Trains to the end of the budget, to the end of patience, or until progress says stop: then QKV_INTERRUPTED, after saving. */
 qkv_status qkv_loop_run(qkv_loop *l);
 
-/* Loss, share of right answers over a set; `valid_batches`' data. */
+/* Loss, share of right answers over `valid_batches`' data, of the weights that are in place. */
 qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum);
 
 /* ---- between the files of the loop ---- */
@@ -63,6 +67,8 @@ qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum);
 qkv_status qkv_loop_save(qkv_loop *l, bool best);
 /* Puts the checkpoint `which` ("last", "best") in place; *found false when there is none. */
 qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found);
+/* Puts the weights that are to be handed out in place: those of the best validation, averaged if so set. Ends the training. */
+qkv_status qkv_loop_conclude(qkv_loop *l);
 /* Tells the caller; QKV_INTERRUPTED when it wants to stop. */
 qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p);
 

@@ -108,6 +108,21 @@ static bool at_rest(const qkv_optim *o, const qkv_param *p, int64_t at) {
            (!o->v || memcmp(o->v + at, o->zeros, bytes) == 0);
 }
 
+/* The average of weights [at, at + n) after update `step`: e ← e + (1 − d)(w − e). The decay d
+ * rises to its value, so that the first steps, which nobody wants to keep, are soon forgotten. */
+static void average(const qkv_optim *o, int64_t at, int64_t n, int64_t step) {
+    if (!o->ema) return;
+    const double early = (1 + (double)step) / (10 + (double)step);
+    const real share = (real)(1 - (early < o->spec.ema ? early : o->spec.ema));
+    const real *restrict w = o->params->values + at;
+    real *restrict e = o->ema + at;
+    for (int64_t i = 0; i < n; i++) e[i] += share * (w[i] - e[i]);
+}
+
+static bool average_at_rest(const qkv_optim *o, int64_t at, int64_t n) {
+    return !o->ema || memcmp(o->ema + at, o->params->values + at, (size_t)n * sizeof(real)) == 0;
+}
+
 /* Replays the steps that a row missed. */
 static void catch_up(const qkv_optim *o, size_t param, int64_t row, int64_t to) {
     int64_t *const current = &o->row_step[param][row];
@@ -115,16 +130,19 @@ static void catch_up(const qkv_optim *o, size_t param, int64_t row, int64_t to) 
     const qkv_param *p = o->params->list[param];
     const int64_t at = p->offset + row * p->spec.cols;
     const double factor = lr_factor(o, param);
-    if (factor != 0 && !at_rest(o, p, at))
+    const bool still = factor == 0 || at_rest(o, p, at);
+    if (!still || !average_at_rest(o, at, p->spec.cols))
         for (int64_t s = *current + 1; s <= to; s++) {
             const double lr = factor * o->lr_history[s - o->history_base - 1];
-            table[o->spec.kind].run(o, &(update){.at = at,
-                                                 .n = p->spec.cols,
-                                                 .g = o->zeros,
-                                                 .lr = lr,
-                                                 .decay = decay_of(o, p),
-                                                 .g_scale = 1,
-                                                 .step = s});
+            if (!still)
+                table[o->spec.kind].run(o, &(update){.at = at,
+                                                     .n = p->spec.cols,
+                                                     .g = o->zeros,
+                                                     .lr = lr,
+                                                     .decay = decay_of(o, p),
+                                                     .g_scale = 1,
+                                                     .step = s});
+            average(o, at, p->spec.cols, s);
         }
     *current = to;
 }
@@ -194,6 +212,10 @@ static qkv_status allocate(qkv_optim *o) {
         QKV_TRY_ALLOC(o->v = qkv_alloc_aligned(bytes));
         memset(o->v, 0, bytes);
     }
+    if (o->spec.ema > 0) {
+        QKV_TRY_ALLOC(o->ema = qkv_alloc_aligned(bytes));
+        memcpy(o->ema, params->values, bytes);
+    }
     QKV_TRY_ALLOC(o->lr_history = qkv_zalloc(HISTORY, sizeof *o->lr_history));
     QKV_TRY_ALLOC(o->row_step = qkv_zalloc(params->n, sizeof *o->row_step));
     QKV_TRY_ALLOC(o->keepers = qkv_zalloc(params->n, sizeof *o->keepers));
@@ -232,6 +254,7 @@ void qkv_optim_free(qkv_optim *o) {
     qkv_free(o->keepers);
     qkv_free(o->m);
     qkv_free(o->v);
+    qkv_free(o->ema);
     qkv_free(o->lr_history);
     qkv_free(o->chunks);
     qkv_free(o->partial);
@@ -309,6 +332,7 @@ static void update_chunk(const qkv_optim *o, const chunk *k, double lr, double g
                                                  .decay = decay_of(o, p),
                                                  .g_scale = g_scale,
                                                  .step = o->step});
+        average(o, at, n, o->step);
         memset(g, 0, (size_t)n * sizeof *g);
     }
 }
@@ -334,6 +358,7 @@ static qkv_status update_matrices(qkv_optim *o, double lr, double g_scale) {
             !qkv_muon_update(o->muon, &p->spec, o->params->values + p->offset, g, o->m + p->offset,
                              &step))
             return qkv_fail_in(QKV_FAILED, "muon: %s", p->name);
+        average(o, p->offset, p->spec.rows * p->spec.cols, o->step);
         memset(g, 0, (size_t)(p->spec.rows * p->spec.cols) * sizeof *g);
     }
     return QKV_OK;

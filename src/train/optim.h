@@ -5,7 +5,7 @@
  * has the bits of the dense update (AdamW, Adam and SGD alike; Muon leaves tables to AdamW) while a
  * step costs only the rows it reads. Call qkv_optim_prepare with the ids of the coming batch, and
  * qkv_optim_settle before a whole table is read (evaluation, checkpoint) and before lr_scale
- * changes. Muon treats matrices that are neither lookup tables nor marked no_decay; the rest gets
+ * changes. The moving average of the weights is replayed with them. Muon treats matrices that are neither lookup tables nor marked no_decay; the rest gets
  * AdamW. */
 #ifndef QKV_TRAIN_OPTIM_H
 #define QKV_TRAIN_OPTIM_H
@@ -27,6 +27,7 @@ typedef struct qkv_optim_spec {
     bool nesterov;            /* SGD, Muon */
     double decay;             /* weight decay, off where the parameter says no_decay */
     double muon_lr_scale;     /* Muon's rate relative to lr; 0 means 1 */
+    double ema;               /* decay of the moving average of the weights; 0: none is kept */
 } qkv_optim_spec;
 
 typedef struct qkv_optim {
@@ -34,6 +35,7 @@ typedef struct qkv_optim {
     qkv_params *params;
     int64_t step;             /* updates done */
     real *m, *v;              /* parallel to params->values; v is NULL for SGD */
+    real *ema;                /* likewise: the moving average of the weights; NULL: none */
     double *lr_history;       /* rates of steps history_base + 1 … step, for replays */
     int64_t history_base;     /* every row is current to this step at least */
     int64_t **row_step;       /* per parameter (NULL if dense): the step each row is current to */

@@ -8,7 +8,9 @@
 #include "store/safetensors.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define REAL_DTYPE (sizeof(real) == 8 ? QKV_DTYPE_F64 : QKV_DTYPE_F32)
 enum { KEEP = 2 }; /* checkpoints beside `best` */
@@ -38,16 +40,37 @@ static void write_state(const qkv_loop *l, qkv_buf *out) {
     }
     qkv_json_put_key(&j, "timed");
     qkv_json_put_bool(&j, l->timed);
+    qkv_json_put_key(&j, "pending");
+    qkv_json_put_bool(&j, l->pending);
     if (isfinite(l->best)) {
         qkv_json_put_key(&j, "best");
         qkv_json_put_real(&j, l->best, 17);
     }
+    qkv_json_put_key(&j, "earlier"); /* steps of the snapshots, each a file of its own */
+    qkv_json_open(&j, '[');
+    for (int64_t i = 0; i < l->average.n; i++) qkv_json_put_int(&j, l->average.kept[i].step);
+    qkv_json_close(&j, ']');
     qkv_json_put_key(&j, "isa");
     qkv_json_put_text(&j, qkv_kern_get()->name);
     qkv_json_put_key(&j, "version");
     qkv_json_put_text(&j, qkv_version());
     qkv_json_close(&j, '}');
     qkv_buf_putc(out, '\n');
+}
+
+/* Makes room for the snapshots that the state names; their files are read later. */
+static qkv_status read_earlier(qkv_loop *l, qkv_json_at root) {
+    qkv_json_at list, item;
+    l->average.n = 0;
+    if (!qkv_json_member(root, "earlier", &list)) return QKV_OK;
+    for (bool more = qkv_json_first(list, &item); more; more = qkv_json_next(list, &item)) {
+        int64_t step;
+        if (l->average.n == l->average.most || !qkv_json_integer(item, 0, INT64_MAX, &step))
+            return qkv_fail(QKV_BAD_FILE,
+                            "%s: the state names snapshots that this run does not keep", l->run);
+        qkv_average_append(&l->average, step);
+    }
+    return QKV_OK;
 }
 
 static qkv_status read_state(qkv_loop *l, qkv_json_at root) {
@@ -63,6 +86,7 @@ static qkv_status read_state(qkv_loop *l, qkv_json_at root) {
     QKV_TRY(qkv_json_get_int(root, "parameters", true, 0, INT64_MAX, &parameters));
     QKV_TRY(qkv_json_get_int(root, "seed", true, 0, most, &seed));
     QKV_TRY(qkv_json_get_bool(root, "timed", true, &l->timed));
+    QKV_TRY(qkv_json_get_bool(root, "pending", true, &l->pending));
     QKV_TRY(qkv_json_get_real(root, "best", false, -1e300, 1e300, &l->best));
     if (parameters != qkv_model_params(l->model)->count || seed != l->config.seed)
         return qkv_fail(
@@ -71,7 +95,7 @@ static qkv_status read_state(qkv_loop *l, qkv_json_at root) {
             "another folder, or --overwrite",
             l->run);
     qkv_optim_restored(&l->stepper.optim, updates);
-    return QKV_OK;
+    return read_earlier(l, root);
 }
 
 /* ---- the files ---- */
@@ -86,31 +110,60 @@ static qkv_status load_weights(qkv_loop *l, const char *path) {
     return qkv_weights_load(qkv_model_params(l->model), path);
 }
 
-static qkv_status save_moments(qkv_loop *l, const char *path) {
-    const qkv_optim *o = &l->stepper.optim;
-    const int64_t n = o->params->length;
-    const qkv_to_store list[] = {
-        {.name = "m", .dtype = REAL_DTYPE, .rank = 1, .shape = {n}, .data = o->m},
-        {.name = "v", .dtype = REAL_DTYPE, .rank = 1, .shape = {n}, .data = o->v},
-    };
-    return qkv_safetensors_write(path, list, o->v ? 2 : 1, NULL);
+/* The flat arrays of the optimiser, by name; a NULL array is not kept. */
+typedef struct flat {
+    const char *name;
+    real *data;
+} flat;
+enum { FLATS = 3 };
+
+static void list_flats(const qkv_optim *o, flat out[FLATS]) {
+    out[0] = (flat){"m", o->m};
+    out[1] = (flat){"v", o->v};
+    out[2] = (flat){"ema", o->ema};
 }
 
-static qkv_status load_moments(qkv_loop *l, const char *path) {
-    const qkv_optim *o = &l->stepper.optim;
-    const size_t bytes = (size_t)o->params->length * sizeof(real);
+static qkv_status save_flats(const char *path, const flat *flats, size_t n, int64_t length) {
+    qkv_to_store list[FLATS];
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (flats[i].data)
+            list[kept++] = (qkv_to_store){.name = flats[i].name,
+                                          .dtype = REAL_DTYPE,
+                                          .rank = 1,
+                                          .shape = {length},
+                                          .data = flats[i].data};
+    return qkv_safetensors_write(path, list, kept, NULL);
+}
+
+static qkv_status load_flats(const char *path, const flat *flats, size_t n, int64_t length) {
+    const size_t bytes = (size_t)length * sizeof(real);
     qkv_safetensors file;
     QKV_TRY(qkv_safetensors_open(path, &file));
-    const qkv_stored *m = qkv_safetensors_find(&file, "m"), *v = qkv_safetensors_find(&file, "v");
     qkv_status status = QKV_OK;
-    if (!m || m->bytes != bytes || (o->v && (!v || v->bytes != bytes))) {
-        status = qkv_fail(QKV_BAD_FILE, "%s: not the moments of this model and optimiser", path);
-    } else {
-        memcpy(o->m, m->data, bytes);
-        if (o->v) memcpy(o->v, v->data, bytes);
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        if (!flats[i].data) continue;
+        const qkv_stored *stored = qkv_safetensors_find(&file, flats[i].name);
+        if (!stored || stored->bytes != bytes)
+            status = qkv_fail(QKV_BAD_FILE, "%s: %s is not that of this model and optimiser", path,
+                              flats[i].name);
+        else
+            memcpy(flats[i].data, stored->data, bytes);
     }
     qkv_safetensors_close(&file);
     return status;
+}
+
+static qkv_status save_moments(qkv_loop *l, const char *path) {
+    flat flats[FLATS];
+    list_flats(&l->stepper.optim, flats);
+    return save_flats(path, flats, FLATS, qkv_model_params(l->model)->length);
+}
+
+static qkv_status load_moments(qkv_loop *l, const char *path) {
+    flat flats[FLATS];
+    list_flats(&l->stepper.optim, flats);
+    return load_flats(path, flats, FLATS, qkv_model_params(l->model)->length);
 }
 
 static qkv_status save_state(qkv_loop *l, const char *path) {
@@ -145,6 +198,37 @@ static const struct {
              {"optimizer.safetensors", save_moments, load_moments}};
 enum { N_FILES = sizeof files / sizeof *files };
 
+/* A snapshot is written once; the checkpoints after it have the same file by another name, where the file system can. */
+static qkv_status save_snapshot(const qkv_loop *l, const qkv_snapshot *s, const char *name,
+                                const char *path) {
+    if (s->stored) {
+        qkv_buf old = {0};
+        qkv_buf_printf(&old, "%s/checkpoints/last/%s", l->run, name);
+        const bool linked = old.status == QKV_OK && link(old.data, path) == 0;
+        qkv_buf_free(&old);
+        if (linked) return QKV_OK;
+    }
+    return save_flats(path, &(flat){"weights", s->values}, 1, qkv_model_params(l->model)->length);
+}
+
+static qkv_status each_snapshot(qkv_loop *l, const char *folder, bool save) {
+    const int64_t length = qkv_model_params(l->model)->length;
+    qkv_buf path = {0};
+    qkv_status status = QKV_OK;
+    for (int64_t i = 0; i < l->average.n && status == QKV_OK; i++) {
+        const qkv_snapshot *s = &l->average.kept[i];
+        char name[64];
+        snprintf(name, sizeof name, "earlier-%08lld.safetensors", (long long)s->step);
+        qkv_buf_clear(&path);
+        status = qkv_path_join(&path, folder, name);
+        if (status == QKV_OK)
+            status = save ? save_snapshot(l, s, name, path.data)
+                          : load_flats(path.data, &(flat){"weights", s->values}, 1, length);
+    }
+    qkv_buf_free(&path);
+    return status;
+}
+
 /* Saves or loads every file of a checkpoint's folder. */
 static qkv_status each_file(qkv_loop *l, const char *folder, bool save) {
     qkv_buf path = {0};
@@ -155,7 +239,14 @@ static qkv_status each_file(qkv_loop *l, const char *folder, bool save) {
         if (status == QKV_OK) status = (save ? files[i].save : files[i].load)(l, path.data);
     }
     qkv_buf_free(&path);
-    return status;
+    return status == QKV_OK ? each_snapshot(l, folder, save) : status;
+}
+
+static size_t bytes_to_save(const qkv_loop *l) {
+    const qkv_optim *o = &l->stepper.optim;
+    int64_t copies = 2 + (o->v != NULL) + (o->ema != NULL);
+    for (int64_t i = 0; i < l->average.n; i++) copies += !l->average.kept[i].stored;
+    return (size_t)(copies * qkv_model_params(l->model)->length) * sizeof(real) + (1 << 20);
 }
 
 qkv_status qkv_loop_save(qkv_loop *l, bool best) {
@@ -166,15 +257,16 @@ qkv_status qkv_loop_save(qkv_loop *l, bool best) {
                         "step %lld: a weight is not finite; the checkpoint before it is kept",
                         (long long)l->step);
     qkv_checkpoint *c;
-    const size_t copies = l->stepper.optim.v ? 3 : 2;
-    QKV_TRY(qkv_checkpoint_begin(l->run, (uint64_t)l->step,
-                                 copies * (size_t)p->length * sizeof(real) + (1 << 20), &c));
+    QKV_TRY(qkv_checkpoint_begin(l->run, (uint64_t)l->step, bytes_to_save(l), &c));
     qkv_status status = each_file(l, qkv_checkpoint_folder(c), true);
     if (status != QKV_OK) {
         qkv_checkpoint_abandon(c);
         return status;
     }
-    return qkv_checkpoint_commit(c, best, KEEP);
+    QKV_TRY(qkv_checkpoint_commit(c, best, KEEP));
+    for (int64_t i = 0; i < l->average.n; i++) l->average.kept[i].stored = true;
+    l->saved = l->step;
+    return QKV_OK;
 }
 
 qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found) {
@@ -182,6 +274,11 @@ qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found) {
     qkv_status status = qkv_checkpoint_find(l->run, which, &path, &note);
     *found = status == QKV_OK && path.len > 0;
     if (*found) status = each_file(l, path.data, false);
+    if (*found && status == QKV_OK) {
+        const bool is_last = strcmp(which, "last") == 0 && note.len == 0;
+        for (int64_t i = 0; i < l->average.n; i++) l->average.kept[i].stored = is_last;
+        l->saved = l->step;
+    }
     if (status == QKV_OK && note.len > 0) {
         qkv_progress p = {.kind = QKV_PROGRESS_NOTE, .text = note.data};
         status = qkv_loop_tell(l, &p);
@@ -189,4 +286,15 @@ qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found) {
     qkv_buf_free(&path);
     qkv_buf_free(&note);
     return status;
+}
+
+qkv_status qkv_loop_conclude(qkv_loop *l) {
+    const int64_t step = l->step, best_step = l->best_step;
+    const double best = l->best;
+    bool found;
+    if (l->run && best_step > 0 && best_step != step) QKV_TRY(qkv_loop_restore(l, "best", &found));
+    l->step = step, l->best_step = best_step, l->best = best;
+    qkv_optim_settle(&l->stepper.optim);
+    qkv_average_enter(&l->average);
+    return QKV_OK;
 }
