@@ -51,6 +51,9 @@ int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)
  * it. */
 int cli_print(qkv_status status, char *text);
 
+/* The text as a JSON string, quotes included. */
+void cli_json_string(FILE *out, const char *text, size_t len);
+
 /* help.c */
 void cli_help_all(FILE *out);
 void cli_help(FILE *out, const char *path, const char *summary, const cli_command *c);

@@ -1,17 +1,24 @@
 #include "lines.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BLOCK (1u << 20)
 
+cli_lines cli_lines_of(const cli_args *a) {
+    return (cli_lines){.nul = cli_flag(a, "null"), .wait = cli_real(a, "max-wait") / 1000};
+}
+
 void cli_lines_free(cli_lines *l) {
     free(l->data);
     free(l->line);
-    *l = (cli_lines){0};
+    l->data = NULL;
+    l->line = NULL;
 }
 
 static bool out_of_memory(void) {
@@ -27,7 +34,7 @@ static bool add_line(cli_lines *l, const char *text, size_t len) {
         l->line = grown;
         l->line_cap = cap;
     }
-    if (len && text[len - 1] == '\r') len--;
+    if (!l->nul && len && text[len - 1] == '\r') len--;
     l->line[l->n++] = (qkv_text){text, len};
     return true;
 }
@@ -53,21 +60,46 @@ static bool fill(cli_lines *l, int fd) {
     return true;
 }
 
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Is there more to read before the time is over? */
+static bool more_until(int fd, double until) {
+    const double left = until - now();
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return left > 0 && poll(&p, 1, (int)(1000 * left) + 1) > 0;
+}
+
+/* Reads until there is a whole line, and then for as long as lines are waited for. */
+static bool read_some(cli_lines *l, int fd) {
+    size_t searched = 0;
+    double until = 0;
+    for (bool whole = false; !l->end;) {
+        if (!whole && searched < l->len)
+            whole = memchr(l->data + searched, cli_lines_end(l), l->len - searched) != NULL;
+        searched = l->len;
+        if (whole && until == 0) until = now() + l->wait;
+        if (whole && (l->len >= BLOCK || l->wait <= 0 || !more_until(fd, until))) break;
+        if (!fill(l, fd)) return false;
+    }
+    return true;
+}
+
 bool cli_lines_next(cli_lines *l, int fd) {
     l->n = 0;
-    size_t searched = 0;
     if (l->used) memmove(l->data, l->data + l->used, l->len - l->used);
     l->len -= l->used;
     l->used = 0;
-    while (!l->n && !l->end) {
-        if (!fill(l, fd)) return false;
-        for (char *found; (found = memchr(l->data + searched, '\n', l->len - searched));) {
-            if (!add_line(l, l->data + l->used, (size_t)(found - l->data) - l->used)) return false;
-            l->used = searched = (size_t)(found - l->data) + 1;
-        }
-        searched = l->len;
+    if (!read_some(l, fd)) return false;
+    for (char *found; (!l->most || l->n < l->most) && l->used < l->len &&
+                      (found = memchr(l->data + l->used, cli_lines_end(l), l->len - l->used));) {
+        if (!add_line(l, l->data + l->used, (size_t)(found - l->data) - l->used)) return false;
+        l->used = (size_t)(found - l->data) + 1;
     }
-    if (l->end && l->used < l->len) { /* a last line without its end */
+    if (l->end && l->n == 0 && l->used < l->len) { /* a last line without its end */
         if (!add_line(l, l->data + l->used, l->len - l->used)) return false;
         l->used = l->len;
     }

@@ -1,20 +1,39 @@
-/* Lines from standard input in blocks: all whole lines that are there, at most so many bytes,
- * without waiting for more. So a program that talks through a pipe gets its answers at once, and a
- * file is read in large pieces. */
+/* Lines from standard input in blocks: all whole lines that are there, without waiting for more. So
+ * a program that talks through a pipe gets its answers at once, and a file is read in large pieces.
+ * With --max-wait lines that come soon after are taken along: larger batches for a little delay. */
 #ifndef QKV_CLI_LINES_H
 #define QKV_CLI_LINES_H
 
+#include "options.h"
 #include "qkv.h"
 
 #include <stdio.h>
 
 typedef struct cli_lines {
-    char *data; /* what was read */
+    bool nul;    /* lines end in NUL */
+    double wait; /* seconds for more lines after the first */
+    size_t most; /* lines in a block; 0: no limit */
+    char *data;  /* what was read */
     size_t len, cap, used;
     bool end;
     qkv_text *line; /* of this block, without line ends */
     size_t n, line_cap;
 } cli_lines;
+
+/* The options of a command that reads lines, for its table; and a reader as they ask for. */
+#define CLI_OPTION_LINES                                                                           \
+    {.name = "null",                                                                               \
+     .letter = '0',                                                                                \
+     .kind = CLI_FLAG,                                                                             \
+     .help = "lines end in NUL instead of a line end, on both sides"},                             \
+    {                                                                                              \
+        .name = "max-wait", .kind = CLI_REAL, .value = "MS", .initial = "0", .min = 0,             \
+        .max = 60000, .help = "wait so many milliseconds for more lines, to answer them together"  \
+    }
+cli_lines cli_lines_of(const cli_args *a);
+static inline char cli_lines_end(const cli_lines *l) {
+    return l->nul ? '\0' : '\n';
+}
 
 /* The next block in l->line, l->n; false at the end, or after a message when reading failed. A '\r'
  * before '\n' is dropped. */

@@ -237,6 +237,61 @@ QKV_API const char *qkv_text_model_task(const qkv_text_model *m);
 QKV_API const char *qkv_text_model_label(const qkv_text_model *m, size_t i);
 /* probabilities (n rows of as many as there are labels) of each class for each text. */
 QKV_API qkv_status qkv_classify(qkv_text_model *m, const qkv_text *texts, size_t n, float *probabilities);
+
+/* ---- translation ---- */
+
+/* How hypotheses of different lengths compare: the log-probability of n tokens (the end counted) is divided by this. */
+typedef enum qkv_length_penalty {
+    QKV_LENGTH_GNMT,    /* ((5 + n) / 6)^alpha */
+    QKV_LENGTH_AVERAGE, /* n^alpha */
+    QKV_LENGTH_NONE     /* 1 */
+} qkv_length_penalty;
+
+/* Zeros are the defaults. */
+typedef struct qkv_translate_options {
+    int32_t beam;              /* hypotheses kept; 0: 5; 1 is greedy search */
+    int32_t nbest;             /* translations of each text, best first; 0: 1; at most `beam` */
+    qkv_length_penalty penalty;
+    double alpha;              /* 0: 1 */
+    double coverage;           /* weight of GNMT's coverage penalty: source tokens that nothing attends to cost score */
+    int32_t min_tokens;        /* of a translation */
+    int32_t max_tokens;        /* 0: twice the source's and 20 */
+    const qkv_text *prefixes;  /* how each text's translation must begin (len 0: freely), one a text; or NULL */
+    const qkv_text *forbidden; /* words that must not occur, as the tokenizer writes them at a text's and at a word's begin */
+    size_t n_forbidden;
+    bool no_unknown;           /* never write the unknown token */
+    bool align;                /* fill `links` */
+} qkv_translate_options;
+
+typedef struct qkv_link {
+    uint32_t source, target; /* words, counted from 0; a word is what blanks separate */
+} qkv_link;
+
+typedef struct qkv_translation {
+    const char *text; /* NUL-terminated; NULL: the beam did not find so many */
+    size_t len;
+    double score, log_prob; /* what it was ranked by; of the whole text, natural logarithm */
+    const int32_t *ids;     /* its tokens, and the log-probability of each */
+    const float *log_probs;
+    size_t n;
+    const qkv_link *links;  /* which source word each target word came from, by attention */
+    size_t n_links;
+    bool source_cut;        /* the source was longer than the model reads, and was cut */
+    bool cut;               /* the translation stopped at the most tokens */
+} qkv_translation;
+
+typedef struct qkv_translations {
+    qkv_translation *at; /* nbest for text 0, nbest for text 1, … */
+    size_t n, nbest;     /* texts; for each */
+    void *memory;
+} qkv_translations;
+
+/* Translates n texts, in batches of similar length; results do not depend on what else is translated. options may be NULL.
+ * May be called from several threads with one model. Free the result with qkv_translations_free. */
+QKV_API qkv_status qkv_translate(const qkv_text_model *m, const qkv_text *texts, size_t n,
+                                 const qkv_translate_options *options, qkv_translations *out);
+QKV_API void qkv_translations_free(qkv_translations *t);
+
 /* Scores the model on files like those of training (NULL at the end), as a table or a JSON object. */
 QKV_API qkv_status qkv_evaluate(qkv_text_model *m, const char *const *files, bool json, char **text);
 

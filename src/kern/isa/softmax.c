@@ -39,6 +39,14 @@ void KERN_NAME(softmax)(const real *x, real *y, int64_t rows, int64_t d) {
     }
 }
 
+void KERN_NAME(log_sum_exp)(const real *x, real *out, int64_t rows, int64_t d) {
+    QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
+    for (int64_t r = 0; r < rows; r++) {
+        const real top = row_max(x + r * d, d);
+        out[r] = (real)((double)top + log(exp_sum(x + r * d, NULL, d, top)));
+    }
+}
+
 static double row_sum(const real *x, int64_t d) {
     double total = 0;
     for (int64_t b = 0; b < d; b += RUN) {
