@@ -1,4 +1,5 @@
 #include "base/thread.h"
+#include "qkv.h"
 
 #include <sched.h>
 

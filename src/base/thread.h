@@ -10,7 +10,8 @@
 #define QKV_BASE_THREAD_H
 
 #include <omp.h>
-#include "qkv.h"
+
+int qkv_threads(void); /* qkv.h; said again here so that kernels do not depend on the whole public header */
 
 #define QKV_PRAGMA(x) _Pragma(#x)
 /* equal items */
@@ -22,9 +23,6 @@
 #define QKV_PARALLEL_FROM 32768
 /* unequal items: give large ones first */
 #define QKV_PARALLEL_FOR_UNEVEN QKV_PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(qkv_threads()))
-#define QKV_PARALLEL_FOR_UNEVEN_IF(cond) \
-    QKV_PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(qkv_threads()) if (cond))
-
 #define QKV_PARALLEL_FOR_UNEVEN_IF(cond)                                                           \
     QKV_PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(qkv_threads()) if (cond))
 
