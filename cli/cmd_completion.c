@@ -34,16 +34,20 @@ static void bash_words(const char *path, const char *summary, const cli_command 
     (void)summary;
     printf("    '%s') echo '", path);
     for (size_t i = 0; i < c->n_subcommands; i++) printf("%s ", c->subcommands[i].name);
-    for (size_t i = 0; i < c->n_options; i++) printf("--%s ", c->options[i].name);
+    const cli_option *rows;
+    const size_t n = cli_rows(c, &rows);
+    for (size_t i = 0; i < n; i++) printf("--%s ", rows[i].name);
     puts("--help' ;;");
 }
 
 static void bash_values(const char *path, const char *summary, const cli_command *c) {
     (void)summary;
-    for (size_t i = 0; i < c->n_options; i++) {
-        if (c->options[i].kind != CLI_CHOICE) continue;
-        printf("    '%s --%s') echo '", path, c->options[i].name);
-        cli_each_choice(c->options[i].value, print_word, NULL);
+    const cli_option *rows;
+    const size_t n = cli_rows(c, &rows);
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].kind != CLI_CHOICE) continue;
+        printf("    '%s --%s') echo '", path, rows[i].name);
+        cli_each_choice(rows[i].value, print_word, NULL);
         puts("' ;;");
     }
 }
@@ -86,8 +90,10 @@ static void fish_command(const char *path, const char *summary, const cli_comman
         fish_quoted(c->subcommands[i].summary);
         putchar('\n');
     }
-    for (size_t i = 0; i < c->n_options; i++) {
-        const cli_option *o = &c->options[i];
+    const cli_option *rows;
+    const size_t n = cli_rows(c, &rows);
+    for (size_t i = 0; i < n; i++) {
+        const cli_option *o = &rows[i];
         fish_condition(path);
         printf(" -l %s", o->name);
         if (o->letter) printf(" -s %c", o->letter);

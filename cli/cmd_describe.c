@@ -2,7 +2,6 @@
 #include "command.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const cli_option options[] = {
@@ -15,7 +14,8 @@ static const cli_option options[] = {
      .letter = 's',
      .kind = CLI_EACH,
      .value = "KEY=VALUE",
-     .help = "change a key of the configuration; --keys lists them"},
+     .help = "any key of the model below, also as KEY=VALUE",
+     .key = true},
     {.name = "batch",
      .kind = CLI_INT,
      .value = "N",
@@ -69,13 +69,11 @@ static int run(const cli_args *a) {
         return cli_print(status, text);
     }
     const char *path = cli_text(a, "output");
-    const char **set = calloc(a->n_given + 1, sizeof *set);
+    char **set = cli_pairs(a);
     if (!set) return cli_fail(QKV_FAILED);
-    size_t cursor = 0, n = 0;
-    for (const char *pair; (pair = cli_next(a, "set", &cursor));) set[n++] = pair;
     qkv_describe_request request = {.model = a->n_rest ? a->rest[0] : NULL,
                                     .preset = cli_text(a, "preset"),
-                                    .set = set,
+                                    .set = (const char *const *)set,
                                     .batch = cli_int(a, "batch"),
                                     .length = cli_int(a, "length")};
     bool json = cli_flag(a, "json") || (path && ends_in(path, ".json"));
@@ -83,7 +81,7 @@ static int run(const cli_args *a) {
                    : json                        ? QKV_SHOW_JSON
                                                  : QKV_SHOW_TABLE;
     qkv_status status = qkv_describe(&request, how, &text);
-    free(set);
+    cli_pairs_free(set);
     return status == QKV_OK && path ? write_to(path, text) : cli_print(status, text);
 }
 
@@ -92,11 +90,12 @@ const cli_command command_describe = {
     .examples = "qkv describe --preset reference\n"
                 "qkv describe --preset reference --set qkv_bias=true\n"
                 "qkv describe my-model --batch 8 --length 128 --json\n"
-                "qkv describe --set task=lm --set layers=12 -o model.svg\n",
+                "qkv describe --task lm --layers 12 -o model.svg\n",
     .about = "Layer by layer: shapes of weights and activations, parameters, multiply-adds; then "
              "totals and\n"
              "memory. No weights are made, so any size answers at once.",
     CLI_OPTIONS(options),
+    .keys = CLI_KEYS_MODEL,
     .max_rest = 1,
     .run = run,
 };

@@ -20,12 +20,16 @@ struct cli_command {
     const char *about;    /* a paragraph or two, wrapped by hand; may be NULL */
     const cli_option *options;
     size_t n_options;
+    unsigned keys;       /* CLI_KEYS_…: the tables of the library whose keys are options too */
+    const char *no_keys; /* but not these, which the command finds out itself: "task classes" */
     size_t min_rest, max_rest;     /* how many plain arguments */
     int (*run)(const cli_args *a); /* returns the exit code */
     const cli_entry
         *subcommands; /* when not NULL: the first argument picks one, run is not called */
     size_t n_subcommands;
 };
+
+enum { CLI_KEYS_MODEL = 1, CLI_KEYS_TRAINING = 2 };
 
 #define CLI_COUNT(array)       (sizeof(array) / sizeof *(array))
 #define CLI_OPTIONS(array)     .options = (array), .n_options = CLI_COUNT(array)
@@ -53,6 +57,13 @@ int cli_print(qkv_status status, char *text);
 
 /* The text as a JSON string, quotes included. */
 void cli_json_string(FILE *out, const char *text, size_t len);
+
+/* keys.c */
+/* All options of a command: its own rows, then those of the tables of keys it asks for. */
+size_t cli_rows(const cli_command *c, const cli_option **out);
+/* What was given for options that are keys, as "name=value", NULL at the end; NULL without memory. */
+char **cli_pairs(const cli_args *a);
+void cli_pairs_free(char **pairs);
 
 /* help.c */
 void cli_help_all(FILE *out);

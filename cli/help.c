@@ -45,9 +45,13 @@ static int option_head(char *text, size_t size, const cli_option *o) {
 }
 
 static void print_options(FILE *out, cli_style s, const cli_command *c) {
+    const cli_option *rows;
+    const size_t n_rows = cli_rows(c, &rows);
     fprintf(out, "\n%sOptions%s\n", s.bold, s.off);
-    for (size_t i = 0; i < c->n_options; i++) {
-        const cli_option *o = &c->options[i];
+    for (size_t i = 0; i < n_rows; i++) {
+        const cli_option *o = &rows[i];
+        if (i && o->section != rows[i - 1].section)
+            fprintf(out, "\n%s%s%s\n", s.bold, o->section, s.off);
         char head[128];
         int n = option_head(head, sizeof head, o);
         if (o->kind == CLI_LIST) n -= 2; /* the ellipsis is three bytes and one column */

@@ -72,8 +72,10 @@ static int unknown_command(const char *path, const cli_entry *entries, size_t n,
 static int run_leaf(const char *path, const char *summary, const cli_command *c, int argc,
                     char **argv) {
     cli_args args;
+    const cli_option *rows;
+    const size_t n = cli_rows(c, &rows);
     int code = qkv_status_exit_code(QKV_USAGE);
-    if (cli_parse(&args, path, c->options, c->n_options, argc, argv)) {
+    if (cli_parse(&args, path, rows, n, argc, argv)) {
         if (args.help) {
             cli_help(stdout, path, summary, c);
             code = 0;

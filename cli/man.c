@@ -61,8 +61,13 @@ static void put_leaf(FILE *out, const char *path, const cli_command *c) {
         put_text(out, c->about);
         fputc('\n', out);
     }
-    if (c->n_options) fprintf(out, ".SS Options of %s\n", path);
-    for (size_t i = 0; i < c->n_options; i++) put_option(out, &c->options[i]);
+    const cli_option *rows;
+    const size_t n = cli_rows(c, &rows);
+    if (n) fprintf(out, ".SS Options of %s\n", path);
+    for (size_t i = 0; i < n; i++) {
+        if (i && rows[i].section != rows[i - 1].section) fprintf(out, ".SS %s\n", rows[i].section);
+        put_option(out, &rows[i]);
+    }
     if (!c->examples) return;
     fprintf(out, ".SS Examples\n.nf\n");
     put_text(out, c->examples);

@@ -28,7 +28,9 @@ typedef struct cli_option {
         *value; /* what stands for the value in the help: "N", "FILE"; the choices of a choice */
     const char *initial; /* the default as one would write it; NULL: none */
     const char *help;
-    double min, max; /* of numbers; both 0: no bound */
+    double min, max;     /* of numbers; both 0: no bound */
+    const char *section; /* of the help; NULL: the command's own options */
+    bool key;            /* passed on to the library as "name=value" (an EACH: as it is) */
 } cli_option;
 
 /* What was given, checked against the rows. */

@@ -180,6 +180,26 @@ typedef struct qkv_describe_request {
 QKV_API qkv_status qkv_describe(const qkv_describe_request *request, qkv_show how, char **text);
 /* Every key of a model's configuration: default, what is allowed, what it means. */
 QKV_API qkv_status qkv_config_keys(bool json, char **text);
+
+/* The tables of keys ("key=value"), for programs that offer them as options. */
+typedef enum qkv_key_table { QKV_KEYS_MODEL, QKV_KEYS_TRAINING } qkv_key_table;
+typedef enum qkv_key_kind {
+    QKV_KEY_INT,
+    QKV_KEY_REAL,
+    QKV_KEY_BOOL,
+    QKV_KEY_CHOICE,
+    QKV_KEY_TEXT
+} qkv_key_kind;
+typedef struct qkv_key {
+    const char *name, *help;
+    qkv_key_kind kind;
+    double standard;            /* the default; of a bool 0 or 1, of a choice its place */
+    double min, max;            /* INT, REAL */
+    const char *const *choices; /* CHOICE: NULL at the end */
+    const char *text;           /* TEXT: the default */
+} qkv_key;
+/* Row i of a table; false past its end. */
+QKV_API bool qkv_key_row(qkv_key_table table, size_t i, qkv_key *out);
 /* Row i of the table of presets; false past its end. */
 QKV_API bool qkv_preset_row(size_t i, const char **name, const char **summary,
                             const char **assignments);
@@ -219,8 +239,6 @@ typedef struct qkv_train_request {
 /* Trains a model and leaves its folder (config.json, model.safetensors, tokenizer.json). QKV_INTERRUPTED when progress asked to
  * stop: everything is saved, and the same request goes on from there. */
 QKV_API qkv_status qkv_train(const qkv_train_request *request);
-/* Every key of a training's settings: default, what is allowed, what it means; row i, false past the end. */
-QKV_API bool qkv_train_key(size_t i, const char **name, const char **help);
 
 /* Writes made-up data to a file, the same rows for the same seed: "reviews" (label<TAB>text), "numbers" (words<TAB>digits). */
 QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, const char *path);

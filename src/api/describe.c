@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "model/describe.h"
+#include "train/loop.h"
 #include "qkv.h"
 
 /* A model folder stands for the config.json in it. */
@@ -113,6 +114,27 @@ qkv_status qkv_config_keys(bool json, char **text) {
     if (status != QKV_OK) qkv_buf_free(&out);
     *text = status == QKV_OK ? out.data : NULL;
     return status;
+}
+
+bool qkv_key_row(qkv_key_table table, size_t i, qkv_key *out) {
+    static const qkv_key_kind kinds[] = {[QKV_SETTING_INT] = QKV_KEY_INT,
+                                         [QKV_SETTING_REAL] = QKV_KEY_REAL,
+                                         [QKV_SETTING_BOOL] = QKV_KEY_BOOL,
+                                         [QKV_SETTING_CHOICE] = QKV_KEY_CHOICE,
+                                         [QKV_SETTING_TEXT] = QKV_KEY_TEXT};
+    const qkv_settings s =
+        table == QKV_KEYS_TRAINING ? qkv_train_settings(NULL) : qkv_config_settings(NULL);
+    if (i >= s.n) return false;
+    const qkv_setting *row = &s.rows[i];
+    *out = (qkv_key){.name = row->name,
+                     .help = row->help,
+                     .kind = kinds[row->type],
+                     .standard = row->standard,
+                     .min = row->min,
+                     .max = row->max,
+                     .choices = row->choices,
+                     .text = row->text};
+    return true;
 }
 
 bool qkv_preset_row(size_t i, const char **name, const char **summary, const char **assignments) {

@@ -385,11 +385,3 @@ qkv_status qkv_train(const qkv_train_request *request) {
     qkv_corpus_free(&r.valid_corpus);
     return status;
 }
-
-bool qkv_train_key(size_t i, const char **name, const char **help) {
-    const qkv_settings s = qkv_train_settings(NULL);
-    if (i >= s.n) return false;
-    *name = s.rows[i].name;
-    *help = s.rows[i].help;
-    return true;
-}
