@@ -197,7 +197,8 @@ static void test_kill(void **state) {
         assert_int_equal(note.len, 0); /* nothing damaged, ever */
         /* The one being written may have become visible; it is then the next step. */
         assert_true(last == saved[0] || last == saved[0] + 1);
-        assert_true(best == saved[1] || best == last);
+        /* `best` is named before `last`, so it may be a step ahead. */
+        assert_true(best == saved[1] || best == last || best == last + 1);
         saved[0] = last;
         saved[1] = best;
     }
