@@ -313,6 +313,15 @@ QKV_API void qkv_translations_free(qkv_translations *t);
 /* Scores the model on files like those of training (NULL at the end), as a table or a JSON object. */
 QKV_API qkv_status qkv_evaluate(qkv_text_model *m, const char *const *files, bool json, char **text);
 
+typedef struct qkv_score_request {
+    const char *hypotheses;        /* a file of translations, one a line */
+    const char *const *references; /* files that answer it line by line; NULL at the end */
+    const char *tokenize;          /* BLEU's words: "13a", "intl", "char", "none"; NULL: 13a */
+} qkv_score_request;
+
+/* BLEU, chrF2 and chrF2++ of detokenised text, with the signatures of how they were counted (sacrebleu's figures). */
+QKV_API qkv_status qkv_score(const qkv_score_request *request, bool json, char **text);
+
 /* ---- for programs with a command line ---- */
 
 /* The exit code that fits a status. */

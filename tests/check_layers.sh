@@ -8,7 +8,7 @@ bad=0
 may_include() { # folder → the folders it may include (each list is closed: what those may include is in it)
     case "$1" in
     base) echo "" ;;
-    kern | tape | store | text | draw) echo "base" ;;
+    kern | tape | store | text | score | draw) echo "base" ;;
     ops) echo "tape kern base" ;;
     nn) echo "ops tape kern base" ;;
     model) echo "nn ops tape kern store base" ;;
@@ -17,7 +17,7 @@ may_include() { # folder → the folders it may include (each list is closed: wh
     task) echo "decode model nn ops tape kern store data text base" ;;
     train) echo "task decode model nn ops tape kern store data text base" ;;
     serve) echo "task decode model nn ops tape kern store data text draw base" ;;
-    api) echo "serve draw train task decode model nn ops tape kern store data text base" ;;
+    api) echo "serve draw score train task decode model nn ops tape kern store data text base" ;;
     *) echo "unknown folder $1" >&2; exit 1 ;;
     esac
 }

@@ -1,7 +1,7 @@
 /* Reading: the table of forms, recognition, and the forms that are lines. */
 #include "data/corpus.h"
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "data/lines.h"
 
 #include <string.h>
 
@@ -18,12 +18,9 @@ void qkv_corpus_free(qkv_corpus *c) {
 /* ---- rows ---- */
 
 bool qkv_reader_line(qkv_reader *r, qkv_text *line) {
-    if (r->at >= r->end) return false;
-    const char *nl = memchr(r->at, '\n', (size_t)(r->end - r->at));
-    const char *stop = nl ? nl : r->end;
-    *line = (qkv_text){r->at, (size_t)(stop - r->at)};
-    if (line->len && line->data[line->len - 1] == '\r') line->len--;
-    r->at = nl ? nl + 1 : r->end;
+    qkv_text rest = {r->at, (size_t)(r->end - r->at)};
+    if (!qkv_text_line(&rest, line)) return false;
+    r->at = rest.data;
     r->line++;
     return true;
 }
@@ -228,28 +225,12 @@ static const struct form *recognise(const qkv_corpus_spec *spec, const char *pat
 
 /* ---- files ---- */
 
-static int64_t line_of(const char *data, size_t at) {
-    int64_t line = 1;
-    for (size_t i = 0; i < at; i++) line += data[i] == '\n';
-    return line;
-}
-
 /* Maps a file into the corpus and checks that it is text. */
 static qkv_status open_text(qkv_corpus *c, const char *path, qkv_text *out) {
     if (c->n_files == sizeof c->files / sizeof *c->files)
         return qkv_fail(QKV_USAGE, "%s: more than %zu files; join some of them", path, c->n_files);
-    qkv_file *f = &c->files[c->n_files];
-    QKV_TRY(qkv_file_open(path, SIZE_MAX / 2, f));
+    QKV_TRY(qkv_text_open(path, &c->files[c->n_files], out));
     c->n_files++;
-    const size_t valid = qkv_utf8_valid(f->data, f->size);
-    if (valid < f->size)
-        return qkv_fail(QKV_BAD_FILE,
-                        "%s, line %lld: byte 0x%02X is not UTF-8; convert the file first, for "
-                        "example with \"iconv -f latin1 -t utf-8\"",
-                        path, (long long)line_of(f->data, valid), (unsigned char)f->data[valid]);
-    *out = (qkv_text){f->data, f->size};
-    if (out->len >= 3 && memcmp(out->data, "\xEF\xBB\xBF", 3) == 0) /* a byte-order mark */
-        *out = (qkv_text){out->data + 3, out->len - 3};
     return QKV_OK;
 }
 

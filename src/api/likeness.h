@@ -1,0 +1,23 @@
+/* BLEU, chrF2 and chrF2++ together: what is said of a translation. */
+#ifndef QKV_API_LIKENESS_H
+#define QKV_API_LIKENESS_H
+
+#include "base/json.h"
+#include "score/score.h"
+
+typedef struct qkv_likeness {
+    qkv_bleu bleu; /* .tokens is set by the caller; the rest by begin and add */
+    qkv_chrf chrf, chrf_words;
+    int64_t lines;
+} qkv_likeness;
+
+/* Begins, with BLEU's tokenisation by name (NULL: 13a). */
+qkv_status qkv_likeness_begin(qkv_likeness *l, const char *tokens);
+qkv_status qkv_likeness_add(qkv_likeness *l, qkv_text hyp, const qkv_text *refs, size_t n_refs);
+void qkv_likeness_free(qkv_likeness *l);
+
+/* Members of an object that is open. */
+void qkv_likeness_json(const qkv_likeness *l, qkv_json_out *j);
+void qkv_likeness_table(const qkv_likeness *l, qkv_buf *out);
+
+#endif

@@ -1,0 +1,39 @@
+#!/bin/sh
+# qkv score: sacrebleu's figures, on real translations where the shared data is there. check_scores.sh BUILD
+set -u
+qkv=$1/qkv
+data=${QKV_DATA:-../shared/data}/newstest2015_enru
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# expect TOKENISATION WORDS: the output for $work/hyp against $work/ref contains them all.
+expect() {
+    out=$("$qkv" score --ref "$work/ref" --tokenize "$1" "$work/hyp") || bad=1
+    shift
+    for word in "$@"; do
+        case "$out" in *"$word"*) ;; *) echo "qkv score lacks '$word': $out"; bad=1 ;; esac
+    done
+}
+
+printf 'A small dog runs, fast.\n\nDer Zug hält.\n' > "$work/hyp"
+printf 'A small dog runs fast.\n\nDer Zug hält hier.\n' > "$work/ref"
+expect 13a 'tok:13a|smooth:exp' ' = 47.74 ' ' = 74.13' ' = 75.33'
+"$qkv" score "$work/hyp" 2> "$work/err"
+[ $? -eq 2 ] && grep -q -- '--ref' "$work/err" || { echo "a score without a reference"; bad=1; }
+
+if command -v xz > /dev/null && [ -f "$data/first100.mt.ru.xz" ]; then
+    xz -dc "$data/first100.mt.ru.xz" > "$work/hyp"
+    xz -dc "$data/first100.ref.ru.xz" > "$work/ref"
+    expect 13a ' = 23.20 ' ' = 56.76' ' = 53.43'
+    expect intl ' = 23.65 '
+    expect char ' = 60.61 '
+    xz -dc "$data/first100.mt.tok.ru.xz" > "$work/hyp"
+    xz -dc "$data/first100.ref.tok.ru.xz" > "$work/ref"
+    expect none ' = 23.17 ' # multi-bleu's figure, as the data's own notes have it
+else
+    echo "newstest2015_enru is not there: left out"
+fi
+
+[ "$bad" -eq 0 ] && echo "scores: ok"
+exit "$bad"

@@ -1,0 +1,161 @@
+/* BLEU and chrF against sacrebleu's figures (golden/score_golden.h), signatures, words, errors. */
+#include "harness.h"
+#include "base/mem.h"
+#include "golden/score_golden.h"
+#include "score/score.h"
+
+#include <math.h>
+#include <unistd.h>
+
+static qkv_text text_of(const char *s) {
+    return (qkv_text){s, strlen(s)};
+}
+
+static void expect(const golden *g, int which, double got) {
+    static const char *const names[] = {"BLEU 13a",  "BLEU intl", "BLEU char",
+                                        "BLEU none", "chrF2",     "chrF2++"};
+    /* To the last digit that the golden figures have: the same counts, the same formula. */
+    if (fabs(got - g->figure[which]) > 1e-6)
+        fail_msg("%s of lines %d … %d, %d references: %.8f, wanted %.8f", names[which], g->from,
+                 g->from + g->n - 1, g->refs, got, g->figure[which]);
+}
+
+static void equals_sacrebleu(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        const golden *g = &goldens[i];
+        qkv_bleu bleu[QKV_BLEU_TOKENS] = {0};
+        qkv_chrf chrf[2] = {{.word_orders = 0}, {.word_orders = QKV_CHRF_WORDS}};
+        for (int k = g->from; k < g->from + g->n; k++) {
+            const qkv_text refs[2] = {text_of(ref[k]), text_of(second[k])};
+            for (int t = 0; t < QKV_BLEU_TOKENS; t++) {
+                bleu[t].tokens = (qkv_bleu_tokens)t;
+                assert_ok(qkv_bleu_add(&bleu[t], text_of(hyp[k]), refs, (size_t)g->refs));
+            }
+            for (int t = 0; t < 2; t++)
+                assert_ok(qkv_chrf_add(&chrf[t], text_of(hyp[k]), refs, (size_t)g->refs));
+        }
+        for (int t = 0; t < QKV_BLEU_TOKENS; t++) {
+            expect(g, t, qkv_bleu_result(&bleu[t]).score);
+            qkv_bleu_free(&bleu[t]);
+        }
+        for (int t = 0; t < 2; t++) {
+            expect(g, QKV_BLEU_TOKENS + t, qkv_chrf_result(&chrf[t]));
+            qkv_chrf_free(&chrf[t]);
+        }
+    }
+}
+
+/* The words of a line, joined by bars. */
+static void words_are(qkv_bleu_tokens how, const char *line, const char *wanted) {
+    qkv_score_words w = {0};
+    assert_ok(qkv_bleu_tokenise(how, text_of(line), &w));
+    char got[256] = "";
+    size_t n = 0;
+    for (size_t i = 0, at = 0; i < w.ends.n; i++) {
+        if (i) got[n++] = '|';
+        for (; at < w.ends.at[i]; at++) got[n++] = (char)w.codes.at[at]; /* ASCII in these cases */
+    }
+    got[n] = 0;
+    assert_string_equal(got, wanted);
+    qkv_score_words_free(&w);
+}
+
+static void words(void **state) {
+    (void)state;
+    words_are(QKV_BLEU_13A, "Hello, world. It's 3.5-4 (ok)", "Hello|,|world|.|It's|3.5|-|4|(|ok|)");
+    words_are(QKV_BLEU_13A, "&lt;a&gt;&amp;quot;", "<|a|>|&|quot|;");
+    words_are(QKV_BLEU_INTL, "It's 3.5-4, in 2015.", "It|'|s|3.5-4|,|in|2015.");
+    words_are(QKV_BLEU_INTL, "a$b + c", "a|$|b|+|c");
+    words_are(QKV_BLEU_CHAR, "a bc ", "a|b|c");
+    words_are(QKV_BLEU_NONE,
+              "  a,b\tc\x1c"
+              "d ",
+              "a,b|c|d");
+    words_are(QKV_BLEU_NONE, "   ", "");
+}
+
+static void signatures(void **state) {
+    (void)state;
+    qkv_bleu b = {.tokens = QKV_BLEU_INTL};
+    qkv_chrf c = {.word_orders = 2};
+    const qkv_text refs[2] = {text_of("a b c d"), text_of("a b")};
+    assert_ok(qkv_bleu_add(&b, text_of("a b c d"), refs, 2));
+    assert_ok(qkv_chrf_add(&c, text_of("a b c d"), refs, 1));
+    assert_true(fabs(qkv_bleu_result(&b).score - 100) < 1e-9);
+    assert_true(fabs(qkv_chrf_result(&c) - 100) < 1e-9);
+    qkv_buf out = {0};
+    qkv_bleu_signature(&b, &out);
+    qkv_buf_putc(&out, ' ');
+    qkv_chrf_signature(&c, &out);
+    char wanted[256];
+    snprintf(wanted, sizeof wanted,
+             "nrefs:2|case:mixed|eff:no|tok:intl|smooth:exp|version:qkv-%s "
+             "nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|version:qkv-%s",
+             qkv_version(), qkv_version());
+    assert_string_equal(out.data, wanted);
+    assert_fails(qkv_bleu_add(&b, refs[0], refs, 0), QKV_USAGE, "0 references");
+    qkv_buf_free(&out);
+    qkv_bleu_free(&b);
+    qkv_chrf_free(&c);
+}
+
+/* Any allocation may fail: an error, no crash, nothing left behind. */
+static void allocations_fail(void **state) {
+    (void)state;
+    const uint64_t live = qkv_mem_count().live;
+    for (uint64_t n = 1;; n++) {
+        qkv_bleu b = {0};
+        qkv_chrf c = {.word_orders = 2};
+        const qkv_text line = text_of("some words, and some more words; a lot of them in all.");
+        qkv_mem_fail(n, false);
+        qkv_status status = qkv_bleu_add(&b, line, &line, 1);
+        if (status == QKV_OK) status = qkv_chrf_add(&c, line, &line, 1);
+        qkv_mem_fail(0, false);
+        qkv_bleu_free(&b);
+        qkv_chrf_free(&c);
+        assert_int_equal(qkv_mem_count().live, live);
+        if (status == QKV_OK) break;
+        assert_int_equal(status, QKV_FAILED);
+    }
+}
+
+static void write_file(const char *path, const char *content) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(content, f);
+    fclose(f);
+}
+
+static void files(void **state) {
+    (void)state;
+    char *text;
+    const char *const refs[] = {"score_ref.txt", NULL};
+    const qkv_score_request q = {.hypotheses = "score_hyp.txt", .references = refs};
+    write_file("score_hyp.txt", "the cat sat on the mat .\n\nlast line without end");
+    write_file("score_ref.txt", "the cat sat on a mat .\n\nlast line without an end\n");
+    assert_ok(qkv_score(&q, true, &text));
+    assert_non_null(strstr(text, "{\"lines\":3,\"bleu\":"));
+    assert_non_null(strstr(text, "\"chrf_words_signature\":\"nrefs:1|"));
+    qkv_text_free(text);
+    assert_ok(qkv_score(&q, false, &text));
+    assert_non_null(strstr(text, "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|"));
+    qkv_text_free(text);
+    write_file("score_ref.txt", "one\n");
+    assert_fails(qkv_score(&q, false, &text), QKV_BAD_FILE, "has 3 lines and");
+    write_file("score_ref.txt", "one\ntwo\n\xff\n");
+    assert_fails(qkv_score(&q, false, &text), QKV_BAD_FILE, "line 3: byte 0xFF is not UTF-8");
+    const qkv_score_request wrong = {
+        .hypotheses = "score_hyp.txt", .references = refs, .tokenize = "zh"};
+    assert_fails(qkv_score(&wrong, false, &text), QKV_USAGE, "not \"zh\"");
+    unlink("score_hyp.txt");
+    unlink("score_ref.txt");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_sacrebleu), cmocka_unit_test(words), cmocka_unit_test(signatures),
+        cmocka_unit_test(allocations_fail), cmocka_unit_test(files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
