@@ -229,6 +229,7 @@ typedef struct qkv_train_request {
     const char *const *valid;  /* the same; NULL: some of the training data is held out */
     const char *out;           /* folder of the run and of the model; a run that is there is resumed */
     const char *preset;        /* NULL: chosen from the size of the data */
+    const char *config;        /* a JSON file of keys (config.json, run.json) that `set` comes on top of; or NULL */
     const char *init;          /* a model folder to start from: its sizes, tokenizer and fitting weights; or NULL */
     const char *const *set;    /* "key=value" of the model's and the training's settings; NULL at the end; or NULL */
     bool overwrite;            /* begin anew where there is a run */

@@ -482,6 +482,7 @@ static qkv_description describe(const char *preset, const char *settings) {
     qkv_config config;
     qkv_model *m;
     qkv_description d;
+    qkv_config_default(&config);
     assert_ok(qkv_config_preset(&config, preset));
     qkv_settings s = qkv_config_settings(&config);
     assert_ok(qkv_settings_assign(&s, 1, settings));
@@ -541,6 +542,7 @@ static void test_describe_agrees(void **state) {
             qkv_config config;
             qkv_model *m;
             qkv_description d;
+            qkv_config_default(&config);
             assert_ok(qkv_config_preset(&config, presets[i].name));
             config.task = task;
             config.tie = config.tie && config.arch == QKV_ARCH_TRANSFORMER;
@@ -592,6 +594,7 @@ static void test_activation_memory(void **state) {
 static void test_config_round_trip(void **state) {
     (void)state;
     qkv_config a, b;
+    qkv_config_default(&a);
     assert_ok(qkv_config_preset(&a, "t5-like"));
     a.dropout = 0.1 + 0.2;
     qkv_buf out = {0};

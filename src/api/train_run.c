@@ -43,26 +43,23 @@ static qkv_status load_config(const char *folder, qkv_config *config) {
     return status;
 }
 
-/* Defaults, then the preset's or the first model's sizes, then what the request says. */
+/* Defaults, then the preset's or the first model's sizes, then what the request says. A vocabulary that nobody
+ * asks for is 0, to be chosen from the data. */
 static qkv_status assign(run *r, const char *preset) {
     qkv_settings groups[2] = {qkv_config_settings(&r->config), qkv_train_settings(&r->train)};
     qkv_config_default(&r->config);
     qkv_settings_default(&groups[1]);
+    r->config.vocab_size = 0;
     if (r->request->init)
         QKV_TRY(load_config(r->request->init, &r->config));
     else if (preset)
         QKV_TRY(qkv_config_preset(&r->config, preset));
+    if (r->request->config)
+        QKV_TRY(qkv_settings_load(groups, 2, r->request->config, qkv_config_foreign));
     for (const char *const *pair = r->request->set; pair && *pair; pair++)
         QKV_TRY(qkv_settings_assign(groups, 2, *pair));
     r->config.task = r->task;
     return QKV_OK;
-}
-
-static bool was_set(const run *r, const char *key) {
-    const size_t n = strlen(key);
-    for (const char *const *pair = r->request->set; pair && *pair; pair++)
-        if (strncmp(*pair, key, n) == 0 && (*pair)[n] == '=') return true;
-    return false;
 }
 
 static qkv_status find_task(run *r) {
@@ -128,7 +125,7 @@ static qkv_status get_tokenizer(run *r, const char *own) {
         if (status == QKV_OK) status = qkv_tokenizer_save(r->tokenizer, own);
         QKV_TRY(status);
     } else {
-        if (!was_set(r, "vocab_size")) { /* a token a hundred bytes: most are then seen often */
+        if (r->config.vocab_size == 0) { /* a token a hundred bytes: most are then seen often */
             const int64_t fit = corpus_bytes(&r->corpus) / 100;
             r->config.vocab_size = fit < 500 ? 500 : fit > 16000 ? 16000 : fit;
         }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/number.h"
 
 #define KEY_MAX        64  /* bytes of a key; longer ones are nobody's */
@@ -231,6 +232,22 @@ qkv_status qkv_settings_read(const qkv_settings *groups, size_t n, qkv_json_at o
             return qkv_fail_in(QKV_BAD_FILE, "%s:%zu", file, qkv_json_line(at));
     }
     return QKV_OK;
+}
+
+qkv_status qkv_settings_load(const qkv_settings *groups, size_t n, const char *path,
+                             const char *const *foreign) {
+    const size_t most = (size_t)16 << 20; /* label lists of other programs can be long */
+    const qkv_json_limits limits = {.bytes = most, .nodes = 1 << 20, .depth = 16};
+    qkv_file file;
+    qkv_json doc;
+    QKV_TRY(qkv_file_open(path, most, &file));
+    qkv_status status = qkv_json_parse(&doc, path, file.data, file.size, limits);
+    if (status == QKV_OK) {
+        status = qkv_settings_read(groups, n, qkv_json_root(&doc), foreign);
+        qkv_json_free(&doc);
+    }
+    qkv_file_close(&file);
+    return status;
 }
 
 void qkv_settings_write(const qkv_settings *s, qkv_json_out *j) {

@@ -66,6 +66,9 @@ const qkv_setting *qkv_settings_find(const qkv_settings *groups, size_t n, const
  * (NULL-terminated, or NULL: none), which are other programs' keys. */
 qkv_status qkv_settings_read(const qkv_settings *groups, size_t n, qkv_json_at object,
                              const char *const *foreign);
+/* The same from the file at `path`. */
+qkv_status qkv_settings_load(const qkv_settings *groups, size_t n, const char *path,
+                             const char *const *foreign);
 /* Writes every field as "key": value into an open object. */
 void qkv_settings_write(const qkv_settings *s, qkv_json_out *j);
 

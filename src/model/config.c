@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-#include "base/file.h"
-
-#define CONFIG_BYTES_MAX ((size_t)16 << 20) /* label lists of other programs can be long */
-
 #define TASK_NAME(id, name, encoder, decoder, head) #name,
 static const char *const qkv_task_names[] = {QKV_TASK_TABLE(TASK_NAME) NULL};
 #define TASK_SHAPE(id, name, encoder, decoder, head) {encoder, decoder, head},
@@ -108,28 +104,21 @@ qkv_status qkv_config_resolve(const qkv_config *config, qkv_config *out) {
 /* ---- config.json ---- */
 
 /* Keys that the Hugging Face libraries keep in the same file. */
-static const char *const foreign[] = {
-    "architectures", "model_type",    "torch_dtype",          "dtype",       "id2label", "label2id",
-    "labels",        "_name_or_path", "transformers_version", "qkv_version", NULL};
+const char *const qkv_config_foreign[] = {"architectures", "model_type",    "torch_dtype",
+                                          "dtype",         "id2label",      "label2id",
+                                          "labels",        "_name_or_path", "transformers_version",
+                                          "qkv_version",   "train_tokens",  NULL};
 
 qkv_status qkv_config_read(qkv_config *config, qkv_json_at root) {
     qkv_config_default(config);
     qkv_settings s = qkv_config_settings(config);
-    return qkv_settings_read(&s, 1, root, foreign);
+    return qkv_settings_read(&s, 1, root, qkv_config_foreign);
 }
 
 qkv_status qkv_config_load(qkv_config *config, const char *path) {
-    qkv_file file;
-    QKV_TRY(qkv_file_open(path, CONFIG_BYTES_MAX, &file));
-    qkv_json doc;
-    qkv_json_limits limits = {.bytes = CONFIG_BYTES_MAX, .nodes = 1 << 20, .depth = 16};
-    qkv_status status = qkv_json_parse(&doc, path, file.data, file.size, limits);
-    if (status == QKV_OK) {
-        status = qkv_config_read(config, qkv_json_root(&doc));
-        qkv_json_free(&doc);
-    }
-    qkv_file_close(&file);
-    return status;
+    qkv_config_default(config);
+    qkv_settings s = qkv_config_settings(config);
+    return qkv_settings_load(&s, 1, path, qkv_config_foreign);
 }
 
 void qkv_config_write(const qkv_config *config, qkv_json_out *j) {
@@ -157,7 +146,6 @@ qkv_status qkv_config_preset(qkv_config *config, const char *name) {
     for (size_t i = 0; i < N_PRESETS; i++) {
         names[i] = presets[i].name;
         if (strcmp(names[i], name) != 0) continue;
-        qkv_config_default(config);
         qkv_settings s = qkv_config_settings(config);
         return qkv_settings_assign(&s, 1, presets[i].assignments);
     }
