@@ -311,6 +311,46 @@ QKV_API qkv_status qkv_translate(const qkv_text_model *m, const qkv_text *texts,
                                  const qkv_translate_options *options, qkv_translations *out);
 QKV_API void qkv_translations_free(qkv_translations *t);
 
+/* ---- generation ---- */
+
+typedef enum qkv_generate_end {
+    QKV_END_TOKENS,  /* as many as were asked for */
+    QKV_END_TEXT,    /* the model ended the text */
+    QKV_END_STOP,    /* a stop string came */
+    QKV_END_CALLBACK /* the callback returned false */
+} qkv_generate_end;
+
+/* Zeros are the defaults: greedy, 256 tokens. Samplers act in this order; 0 turns one off. */
+typedef struct qkv_generate_options {
+    double repetition;         /* scores of tokens that occurred are divided (negative ones multiplied) by it */
+    double temperature;        /* 0: always the likeliest token */
+    int32_t top_k;             /* only the k likeliest tokens */
+    double typical;            /* only the tokens nearest to the expected surprise, together so probable */
+    double top_p;              /* only the likeliest tokens that together are so probable */
+    double min_p;              /* only tokens so probable, as a share of the likeliest */
+    uint64_t seed;
+    int32_t tokens, min_tokens;
+    int32_t window;            /* tokens the model sees; 0: as many as it was trained on. It slides when it is full */
+    const qkv_text *stop;      /* the text ends before any of these */
+    size_t n_stop;
+    const qkv_text *forbidden; /* words that must not occur */
+    size_t n_forbidden;
+    /* Gets the text as it comes, in whole UTF-8 characters; false stops. May be NULL. */
+    bool (*write)(void *user, const char *text, size_t len);
+    void *user;
+} qkv_generate_options;
+
+typedef struct qkv_generated {
+    size_t prompt_tokens, tokens;
+    double log_prob; /* of what was written, by the model alone */
+    double prompt_seconds, seconds;
+    qkv_generate_end end;
+} qkv_generated;
+
+/* Goes on from the prompt. *text (may be NULL) gets all that was written; *about (may be NULL) how it went. */
+QKV_API qkv_status qkv_generate(const qkv_text_model *m, const char *prompt, size_t len,
+                                const qkv_generate_options *options, char **text, qkv_generated *about);
+
 /* Scores the model on files like those of training (NULL at the end), as a table or a JSON object. */
 QKV_API qkv_status qkv_evaluate(qkv_text_model *m, const char *const *files, bool json, char **text);
 

@@ -3,6 +3,7 @@
  * Batches are independent of each other, so each runs on one thread with a session of its own where there are enough of
  * them; a single batch uses all threads inside. Neither changes a bit of the results. */
 #include "api/translate.h"
+#include "api/constraints.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
@@ -26,8 +27,7 @@ typedef struct job {
     const qkv_text *texts;
     size_t n;
     qkv_search_spec spec;
-    bool *never; /* by id */
-    QKV_VEC(int32_t) phrase_ids, phrase_start;
+    qkv_constraints constraints;
     qkv_encoding *sources, *prefixes; /* ids, the end of text included */
     qkv_search_item *items;
     size_t *order; /* texts that have tokens, longest first */
@@ -65,57 +65,10 @@ static qkv_status check(const qkv_text_model *m, const qkv_translate_options *o)
     return QKV_OK;
 }
 
-/* Tokens that are no text. */
-static qkv_status choose_never(job *j) {
-    const qkv_tokenizer *tok = j->m->tokenizer;
-    const qkv_config *c = qkv_model_config(j->m->model);
-    const int64_t vocab = c->target_vocab_size ? c->target_vocab_size : c->vocab_size;
-    QKV_TRY_ALLOC(j->never = qkv_zalloc((size_t)vocab, sizeof *j->never));
-    static const qkv_special roles[] = {QKV_TOK_PAD, QKV_TOK_BOS, QKV_TOK_MASK, QKV_TOK_CLS,
-                                        QKV_TOK_UNK};
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        const int32_t id = qkv_tokenizer_special(tok, roles[i]);
-        if (roles[i] == QKV_TOK_UNK && !j->options->no_unknown) continue;
-        if (id >= 0 && id < vocab && id != j->m->spec.eos) j->never[id] = true;
-    }
-    for (int64_t id = (int64_t)qkv_tokenizer_size(tok); id < vocab; id++) j->never[id] = true;
-    return QKV_OK;
-}
-
-/* A forbidden word, as it is written where a text begins and after a blank. */
-static qkv_status add_phrase(job *j, const char *text, size_t len) {
-    qkv_encoding e = {0};
-    qkv_status status = qkv_tokenizer_encode(j->m->tokenizer, text, len, NULL, 0,
-                                             &(qkv_encode_options){.no_special = true}, &e);
-    for (size_t i = 0; i < e.n && status == QKV_OK; i++)
-        if (!QKV_PUSH(j->phrase_ids, e.ids[i])) status = QKV_FAILED;
-    if (status == QKV_OK && e.n && !QKV_PUSH(j->phrase_start, (int32_t)j->phrase_ids.n))
-        status = QKV_FAILED;
-    qkv_encoding_free(&e);
-    return status;
-}
-
-static qkv_status add_forbidden(job *j) {
-    if (!QKV_PUSH(j->phrase_start, 0)) return QKV_FAILED;
-    qkv_buf spaced = {0};
-    qkv_status status = QKV_OK;
-    for (size_t i = 0; i < j->options->n_forbidden && status == QKV_OK; i++) {
-        const qkv_text *word = &j->options->forbidden[i];
-        qkv_buf_clear(&spaced);
-        qkv_buf_putc(&spaced, ' ');
-        qkv_buf_add(&spaced, word->data, word->len);
-        status = spaced.status;
-        if (status == QKV_OK) status = add_phrase(j, word->data, word->len);
-        if (status == QKV_OK) status = add_phrase(j, spaced.data, spaced.len);
-    }
-    qkv_buf_free(&spaced);
-    return status;
-}
-
 static qkv_status make_spec(job *j) {
     const qkv_translate_options *o = j->options;
-    QKV_TRY(choose_never(j));
-    QKV_TRY(add_forbidden(j));
+    QKV_TRY(
+        qkv_constraints_make(j->m, o->forbidden, o->n_forbidden, o->no_unknown, &j->constraints));
     j->spec = (qkv_search_spec){.beam = o->beam ? o->beam : 5,
                                 .nbest = o->nbest ? o->nbest : 1,
                                 .penalty = o->penalty,
@@ -123,10 +76,8 @@ static qkv_status make_spec(job *j) {
                                 .coverage = o->coverage,
                                 .eos = j->m->spec.eos,
                                 .min_length = o->min_tokens,
-                                .never = j->never,
-                                .forbidden = {.n = (int32_t)j->phrase_start.n - 1,
-                                              .start = j->phrase_start.at,
-                                              .ids = j->phrase_ids.at},
+                                .never = j->constraints.never,
+                                .forbidden = qkv_constraints_phrases(&j->constraints),
                                 .align = o->align};
     return QKV_OK;
 }
@@ -297,9 +248,7 @@ qkv_status qkv_translate(const qkv_text_model *m, const qkv_text *texts, size_t 
     qkv_free(j.items);
     qkv_free(j.order);
     qkv_free(j.batches);
-    qkv_free(j.never);
-    qkv_free(j.phrase_ids.at);
-    qkv_free(j.phrase_start.at);
+    qkv_constraints_free(&j.constraints);
     if (status != QKV_OK) qkv_translations_free(out);
     return status;
 }
