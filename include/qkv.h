@@ -61,7 +61,7 @@ QKV_API void qkv_text_free(char *text);
 typedef struct qkv_tokenizer qkv_tokenizer;
 
 /* A tokenizer.json, a SentencePiece .model, vocab.txt, a folder with any of these (or vocab.json +
- * merges.txt), a tiktoken rank file, a GGUF file: recognised from the content. Wrong files are named as what
+ * merges.txt), a tiktoken rank file, a GGUF file, llama2.c's tokenizer.bin: recognised from the content. Wrong files are named as what
  * they are. */
 QKV_API qkv_status qkv_tokenizer_open(const char *path, qkv_tokenizer **out);
 QKV_API void qkv_tokenizer_free(qkv_tokenizer *tok);
@@ -243,6 +243,20 @@ QKV_API qkv_status qkv_train(const qkv_train_request *request);
 
 /* Writes made-up data to a file, the same rows for the same seed: "reviews" (label<TAB>text), "numbers" (words<TAB>digits). */
 QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, const char *path);
+
+/* ---- other programs' weights ---- */
+
+typedef struct qkv_import_request {
+    const char *source;    /* a llama2.c checkpoint, a CTranslate2 folder; recognised from the content */
+    const char *tokenizer; /* NULL: the vocabulary that comes with the weights */
+    const char *out;       /* the model folder to make */
+    bool overwrite;        /* replace a model that is there */
+} qkv_import_request;
+
+/* Makes a model folder; *text says in a line what was read. */
+QKV_API qkv_status qkv_import(const qkv_import_request *request, char **text);
+/* Row i of the table of formats; false past its end. */
+QKV_API bool qkv_import_row(size_t i, const char **name, const char **summary);
 
 /* ---- models, used ---- */
 

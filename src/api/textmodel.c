@@ -5,10 +5,11 @@
 #include "base/mem.h"
 #include "model/weights.h"
 
-qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok) {
+qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *config) {
     qkv_task_spec spec = {.bos = qkv_tokenizer_special(tok, QKV_TOK_BOS),
                           .eos = qkv_tokenizer_special(tok, QKV_TOK_EOS),
                           .mask = qkv_tokenizer_special(tok, QKV_TOK_MASK),
+                          .bare_source = !config->source_eos,
                           .vocab_size = (int32_t)qkv_tokenizer_size(tok)};
     /* BERT's tokenizers begin and end a text with [CLS] and [SEP]. */
     if (spec.bos < 0) spec.bos = qkv_tokenizer_special(tok, QKV_TOK_CLS);
@@ -111,7 +112,7 @@ static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *pat
     qkv_buf_clear(path);
     QKV_TRY(qkv_path_join(path, folder, "tokenizer.json"));
     QKV_TRY(qkv_tokenizer_open(path->data, &m->tokenizer));
-    m->spec = qkv_task_spec_of(m->tokenizer);
+    m->spec = qkv_task_spec_of(m->tokenizer, &config);
     if (config.task == QKV_TASK_CLASSIFY && m->labels.n != config.classes)
         return qkv_fail(QKV_BAD_FILE, "%s: %d labels for %lld classes", folder, m->labels.n,
                         (long long)config.classes);

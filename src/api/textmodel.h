@@ -13,8 +13,8 @@ struct qkv_text_model {
     qkv_tape tape;
 };
 
-/* What a task needs to know of a tokenizer. */
-qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok);
+/* What a task needs to know of a tokenizer and a configuration. */
+qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *config);
 
 /* How a task's texts become ids. */
 qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config);

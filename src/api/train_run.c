@@ -354,7 +354,7 @@ static qkv_status train(run *r) {
     if (r->request->init) QKV_TRY(take_weights(r));
     qkv_loop l = {.config = r->train,
                   .model = r->model,
-                  .task = qkv_task_spec_of(r->tokenizer),
+                  .task = qkv_task_spec_of(r->tokenizer, &r->config),
                   .train = &r->train_ids,
                   .valid = r->valid_ids.n ? &r->valid_ids : NULL,
                   .run = r->request->out,

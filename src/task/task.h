@@ -22,6 +22,7 @@ typedef struct qkv_batch {
 /* What a task needs to know beside the data. */
 typedef struct qkv_task_spec {
     int32_t bos, eos, mask; /* ids; −1: the tokenizer has none */
+    bool bare_source;       /* translate: the source has no end mark */
     int32_t vocab_size;
     int32_t n_special;         /* ids below this are never masked nor drawn */
     double mask_rate;          /* mlm: share of tokens to predict; 0 means 0.15 */

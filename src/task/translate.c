@@ -5,7 +5,7 @@
 
 static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
                      const int64_t *examples, int64_t n, qkv_batch *out) {
-    int32_t *src = qkv_task_layout(t, b, examples, n, 0, 1, &out->src);
+    int32_t *src = qkv_task_layout(t, b, examples, n, 0, spec->bare_source ? 0 : 1, &out->src);
     int32_t *tgt = qkv_task_layout(t, b, examples, n, 1, 1, &out->tgt);
     int32_t *targets = qkv_tape_alloc(t, NULL, (size_t)out->tgt.rows * sizeof *targets);
     if (!src || !tgt || !targets) return;
@@ -14,7 +14,7 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
         const int32_t *from = qkv_batcher_ids(b, examples[i], 0, &len);
         int32_t *to = src + out->src.layout.start[i];
         memcpy(to, from, (size_t)len * sizeof *to);
-        to[len] = spec->eos; /* marks the end, and leaves no source empty */
+        if (!spec->bare_source) to[len] = spec->eos; /* marks the end, and leaves no source empty */
         from = qkv_batcher_ids(b, examples[i], 1, &len);
         to = tgt + out->tgt.layout.start[i];
         to[0] = spec->bos;

@@ -61,6 +61,7 @@ static qkv_status read_any(qkv_tokenizer *tok, const char *name, const char *dat
     size_t i = begins(data, n, "\xEF\xBB\xBF") ? 3 : 0;
     if (begins(data, n, "GGUF")) return qkv_read_gguf(tok, name, data, n);
     if (looks_like_sentencepiece(data, n)) return qkv_read_sentencepiece(tok, name, data, n);
+    if (qkv_is_llama2c_tokenizer(data, n)) return qkv_read_llama2c(tok, name, data, n);
     while (i < n && strchr(" \t\r\n", data[i]) && data[i]) i++;
     if (i == n) return qkv_fail(QKV_BAD_FILE, "%s: an empty file: the download failed?", name);
     for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)

@@ -9,6 +9,9 @@ qkv_status qkv_read_tokenizer_json(qkv_tokenizer *tok, const char *name, const c
 qkv_status qkv_read_sentencepiece(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
 qkv_status qkv_read_gguf(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
 qkv_status qkv_read_tiktoken(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
+/* llama2.c's tokenizer.bin, and whether a file is one. */
+bool qkv_is_llama2c_tokenizer(const char *data, size_t n);
+qkv_status qkv_read_llama2c(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
 qkv_status qkv_read_vocab_txt(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
 /* GPT-2's pair of files. */
 qkv_status qkv_read_vocab_json(qkv_tokenizer *tok, const char *name, const char *vocab, size_t n,
