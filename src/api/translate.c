@@ -110,14 +110,14 @@ static qkv_status make_items(job *j) {
         int32_t *ids = qkv_realloc(e->ids, (e->n + 1) * sizeof *ids);
         if (!ids) return QKV_FAILED;
         e->ids = ids;
-        ids[e->n] = j->m->spec.eos;
+        if (!j->m->spec.bare_source) ids[e->n] = j->m->spec.eos;
         int64_t most = j->options->max_tokens ? j->options->max_tokens : 2 * (int64_t)e->n + 20;
         /* Learned positions end there. */
         if (c->arch == QKV_ARCH_TRANSFORMER && c->position == QKV_POSITION_LEARNED &&
             most > c->max_len)
             most = c->max_len;
         j->items[i] = (qkv_search_item){.src = ids,
-                                        .n_src = (int32_t)e->n + 1,
+                                        .n_src = (int32_t)e->n + (j->m->spec.bare_source ? 0 : 1),
                                         .begin = begin,
                                         .n_begin = 1,
                                         .prefix = j->prefixes[i].ids,
