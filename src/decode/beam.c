@@ -12,10 +12,10 @@
 #include "kern/kern.h"
 
 typedef struct finished {
-    int32_t step, row; /* its last entry before the end; step −1: nothing was written */
-    int32_t n;         /* tokens, the end counted */
-    bool ended;
-    real end_log_prob;
+    int32_t step, row; /* its last entry but one; step −1: there is none */
+    int32_t last; /* its last token: the end, or one more of the text; −1: nothing could follow */
+    real last_log_prob;
+    int32_t n; /* tokens, the end counted */
     double log_prob, score;
 } finished;
 
@@ -177,30 +177,27 @@ static int32_t advance(beam *b, text *x, int32_t step, int32_t row0, int32_t *us
         const int32_t row = best_row(b, x, used);
         if (row < 0) break;
         const candidate *c = b->found + (int64_t)row * b->spec->beam + used[row]++;
-        if (c->id == b->spec->eos)
+        /* The last entry is not in the tree: other texts' rows take its place there. */
+        if (c->id == b->spec->eos || step + 1 == x->item->max_length)
             finish(b, x,
                    (finished){.step = step - 1,
                               .row = row,
+                              .last = c->id,
+                              .last_log_prob = c->log_prob,
                               .n = step + 1,
-                              .ended = true,
-                              .end_log_prob = c->log_prob,
                               .log_prob = c->total});
         else
             open_row(b, step, row0 + open++, row, c);
     }
     /* Nothing may follow (all is forbidden): what was written so far is the text. */
     if (open == 0 && x->n_done == 0)
-        finish(
-            b, x,
-            (finished){.step = step - 1, .row = x->row0, .n = step, .log_prob = b->total[x->row0]});
-    if (step + 1 == x->item->max_length)
-        for (int32_t row = row0; row < row0 + open; row++)
-            finish(b, x,
-                   (finished){
-                       .step = step, .row = row, .n = step + 1, .log_prob = b->next_total[row]});
-    if (open == 0 || x->places == 0 || step + 1 == x->item->max_length ||
-        decided(b, x, b->next_total[row0], step + 1))
-        return 0;
+        finish(b, x,
+               (finished){.step = step - 1,
+                          .row = x->row0,
+                          .last = -1,
+                          .n = step,
+                          .log_prob = b->total[x->row0]});
+    if (open == 0 || x->places == 0 || decided(b, x, b->next_total[row0], step + 1)) return 0;
     return open;
 }
 
@@ -343,11 +340,15 @@ static qkv_status begin(beam *b, const qkv_search_item *items, qkv_arena *arena)
 /* Reads a finished text off the tree. */
 static qkv_status read_off(const beam *b, const finished *f, qkv_arena *arena,
                            qkv_hypothesis *out) {
-    const int32_t n = f->step + 1;
-    *out = (qkv_hypothesis){.n = n, .log_prob = f->log_prob, .score = f->score, .ended = f->ended};
+    const bool ended = f->last == b->spec->eos && f->last >= 0;
+    const int32_t n = f->step + 1 + (f->last >= 0 && !ended);
+    *out = (qkv_hypothesis){.n = n, .log_prob = f->log_prob, .score = f->score, .ended = ended};
     QKV_TRY_ALLOC(out->ids = qkv_arena_alloc(arena, ((size_t)n + 1) * sizeof *out->ids));
     QKV_TRY_ALLOC(out->log_probs = qkv_arena_alloc(arena, ((size_t)n + 1) * sizeof(real)));
-    out->log_probs[n] = f->end_log_prob;
+    if (f->last >= 0) {
+        out->ids[f->step + 1] = f->last;
+        out->log_probs[f->step + 1] = f->last_log_prob;
+    }
     for (int32_t step = f->step, row = f->row; step >= 0; step--) {
         const int64_t entry = (int64_t)step * b->width + row;
         out->ids[step] = b->token[entry];

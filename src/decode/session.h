@@ -21,6 +21,7 @@ typedef struct qkv_session {
     int32_t max_n;
 } qkv_session;
 
+/* The first session of a model packs its weights, where it is not in training. */
 qkv_status qkv_session_new(qkv_model *m, qkv_session **out);
 void qkv_session_free(qkv_session *s);
 

@@ -174,6 +174,7 @@ static void declare_vocab_head(qkv_model *m, const qkv_side *from) {
     h->tied = c->tie;
     if (h->tied) {
         h->weight = from->embedding.table;
+        h->weight->spec.product = true;
     } else {
         qkv_dense_spec spec = {.in = from->width, .out = vocab, .init = init};
         h->weight = qkv_dense_declare(&m->params, &spec, "head").weight;

@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "kern/kern.h"
 
 #define PARAM_ALIGN 16 /* elements */
 #define PARAMS_MAX                                                                                 \
@@ -80,6 +81,7 @@ void qkv_params_free(qkv_params *p) {
     qkv_free(p->names);
     qkv_free(p->values);
     qkv_free(p->grads);
+    qkv_free(p->packed);
     *p = (qkv_params){0};
 }
 
@@ -175,6 +177,35 @@ qkv_status qkv_params_allocate(qkv_params *p, bool with_grads) {
         if (param->spec.sparse) QKV_TRY(allocate_touched(param));
     }
     return QKV_OK;
+}
+
+static qkv_status pack(qkv_params *p) {
+    const qkv_kern *kern = qkv_kern_get();
+    size_t size = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1) QKV_TRY_ALLOC(p->packed = qkv_alloc_aligned(size * sizeof(real) + 1));
+        size = 0;
+        for (size_t i = 0; i < p->n; i++) {
+            qkv_param *w = p->list[i];
+            if (!w->spec.product || !w->tensor.data) continue;
+            const qkv_gemm g = {.n = w->spec.rows,
+                                .k = w->spec.cols,
+                                .b = w->tensor.data,
+                                .ldb = w->tensor.ld,
+                                .b_trans = true};
+            if (pass == 1) kern->gemm_pack(&g, p->packed + size);
+            if (pass == 1) w->tensor.packed = p->packed + size;
+            size += (kern->gemm_pack_size(&g) + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
+        }
+    }
+    return QKV_OK;
+}
+
+qkv_status qkv_params_pack(qkv_params *p) {
+    qkv_status status = QKV_OK;
+#pragma omp critical(qkv_params_pack)
+    if (!p->packed && !p->grads) status = pack(p);
+    return status;
 }
 
 static void initialise(qkv_param *param, uint64_t seed) {

@@ -27,6 +27,7 @@ typedef struct qkv_param_spec {
         fan_out;   /* 0: cols, rows; for stacked matrices (QKV in one) those of one part */
     bool no_decay; /* biases, norms, embeddings */
     bool sparse;   /* a lookup table whose gradient touches few rows */
+    bool product;  /* the weights of a linear map: worth packing for use */
 } qkv_param_spec;
 
 typedef struct qkv_param {
@@ -43,6 +44,7 @@ typedef struct qkv_params {
     int64_t count;  /* parameters: Σ rows·cols */
     int64_t length; /* of the flat arrays, alignment gaps included (gaps stay zero) */
     real *values, *grads;
+    real *packed; /* see qkv_params_pack */
     struct qkv_name_map *names;
     qkv_status status; /* sticky while declaring */
 } qkv_params;
@@ -60,6 +62,11 @@ qkv_status qkv_params_allocate(qkv_params *p, bool with_grads);
 /* Values from the seed: a function of (seed, name, index) only, so the same on every machine and in
  * every order. */
 void qkv_params_initialise(qkv_params *p, uint64_t seed);
+/* Packs the weights of linear maps, so that products with few rows (a step of decoding) read them
+ * once, in order; costs as much memory again. For parameters that do not change any more: does
+ * nothing where there are gradients. May be called often and from several threads; the first call
+ * packs. */
+qkv_status qkv_params_pack(qkv_params *p);
 void qkv_params_zero_grads(qkv_params *p); /* sparse ones by their touched rows only */
 
 #endif

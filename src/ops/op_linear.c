@@ -54,7 +54,7 @@ qkv_tensor *qkv_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b,
                   .lda = x->ld,
                   .c = y->data,
                   .ldc = y->ld};
-    g.b = w->data, g.ldb = w->ld, g.b_trans = true;
+    qkv_product_weights(&g, w);
     g.bias = b ? b->data : NULL, g.act = act, g.pre = s->z;
     qkv_product(t, &qkv_op_linear, g);
     y->spare = act == QKV_ACT_NONE;

@@ -13,7 +13,7 @@ bool qkv_product_forward(qkv_tape *t, const qkv_op *op, const real *x, int64_t l
     qkv_rows_read(w, NULL, 0);
     qkv_gemm g = {
         .m = rows, .n = w->rows, .k = w->cols, .a = x, .lda = ldx, .c = z, .ldc = w->rows};
-    g.b = w->data, g.ldb = w->ld, g.b_trans = true;
+    qkv_product_weights(&g, w);
     g.bias = b ? b->data : NULL;
     return qkv_product(t, op, g);
 }

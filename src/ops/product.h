@@ -5,6 +5,12 @@
 #include "kern/kern.h"
 #include "tape/tape.h"
 
+/* B of g is Wᵀ, in whatever form the weights have. */
+static inline void qkv_product_weights(qkv_gemm *g, const qkv_tensor *w) {
+    g->b = w->data, g->ldb = w->ld, g->b_trans = true;
+    g->b_packed = w->packed;
+}
+
 /* g in the tape's precision; false (recorded) when it failed. */
 bool qkv_product(qkv_tape *t, const qkv_op *op, qkv_gemm g);
 

@@ -1,0 +1,552 @@
+/* Decoding: beam search against a slow one that recomputes everything and never stops early, against
+ * exhaustive search, alone against in a batch; constraints; samplers; generation. */
+#include "base/mem.h"
+#include "decode/generate.h"
+#include "tiny.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { V = 11, BOS = 1, EOS = 2, MOST = 12 };
+
+static qkv_tape tape;
+static qkv_arena arena;
+
+/* Random weights give nearly flat distributions; larger ones give something to search. */
+static qkv_model *sharp_model(const char *settings, uint64_t seed) {
+    qkv_model *m = tiny_model(settings, false, seed);
+    qkv_params *p = qkv_model_params(m);
+    for (int64_t i = 0; i < p->length; i++) p->values[i] *= (real)2.5;
+    return m;
+}
+
+/* Log-probabilities of what follows begin + written, by the full pass without a cache. */
+static void slow_next(qkv_model *m, const qkv_search_item *x, const int32_t *written, int32_t n,
+                      double *out) {
+    int32_t ids[64], start[] = {0, x->n_begin + n}, src_start[] = {0, x->n_src};
+    memcpy(ids, x->begin, (size_t)x->n_begin * sizeof *ids);
+    if (n) memcpy(ids + x->n_begin, written, (size_t)n * sizeof *ids);
+    const qkv_tokens tgt = {.layout = {.n = 1, .start = start}, .ids = ids, .rows = start[1]};
+    const qkv_tokens src = {
+        .layout = {.n = 1, .start = src_start}, .ids = x->src, .rows = x->n_src};
+    qkv_tape_begin(&tape, QKV_EVAL, 0, 0);
+    qkv_tensor *memory = x->n_src ? qkv_model_encode(&tape, m, &src) : NULL;
+    qkv_tensor *y = qkv_model_decode(&tape, m, &tgt, memory, memory ? &src : NULL, NULL);
+    y = qkv_model_vocab_logits(&tape, m, qkv_tensor_rows(&tape, y, start[1] - 1, 1));
+    assert_ok(qkv_tape_status(&tape));
+    double sum = 0;
+    for (int i = 0; i < V; i++) sum += exp((double)y->data[i]);
+    for (int i = 0; i < V; i++) out[i] = (double)y->data[i] - log(sum);
+}
+
+/* ---- the slow search ---- */
+
+typedef struct hyp {
+    int32_t ids[MOST + 1], n;
+    double total, score;
+} hyp;
+
+static double slow_score(const qkv_search_spec *s, double total, int32_t n) {
+    return s->penalty == QKV_LENGTH_GNMT      ? total / pow((5.0 + n) / 6, s->alpha)
+           : s->penalty == QKV_LENGTH_AVERAGE ? total / pow(n, s->alpha)
+                                              : total;
+}
+
+static bool slow_allowed(const qkv_search_spec *s, const qkv_search_item *x, const hyp *h,
+                         int32_t id) {
+    if (h->n < x->n_prefix) return id == x->prefix[h->n];
+    if (s->never && s->never[id]) return false;
+    if (id == s->eos && h->n < s->min_length) return false;
+    for (int32_t i = 0; i < s->forbidden.n; i++) {
+        const int32_t *p = s->forbidden.ids + s->forbidden.start[i];
+        const int32_t len = s->forbidden.start[i + 1] - s->forbidden.start[i];
+        bool same = len - 1 <= h->n && p[len - 1] == id;
+        for (int32_t k = 0; same && k < len - 1; k++) same = h->ids[h->n - (len - 1) + k] == p[k];
+        if (same) return false;
+    }
+    return true;
+}
+
+static int by_total(const void *a, const void *b) {
+    const double x = ((const hyp *)a)->total, y = ((const hyp *)b)->total;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+static int by_score(const void *a, const void *b) {
+    const double x = ((const hyp *)a)->score, y = ((const hyp *)b)->score;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The best of `done`, found by a beam that runs to the longest length; returns how many there are. */
+static int slow_search(qkv_model *m, const qkv_search_spec *s, const qkv_search_item *x,
+                       hyp *done) {
+    hyp *open = calloc((size_t)s->beam, sizeof *open),
+        *next = calloc((size_t)s->beam * V, sizeof *next);
+    int n_open = 1, n_done = 0, places = s->beam;
+    for (int32_t step = 0; step < x->max_length && n_open; step++) {
+        int n = 0;
+        for (int i = 0; i < n_open; i++) {
+            double p[V];
+            slow_next(m, x, open[i].ids, open[i].n, p);
+            for (int32_t id = 0; id < V; id++) {
+                if (!slow_allowed(s, x, &open[i], id)) continue;
+                next[n] = open[i];
+                next[n].ids[next[n].n++] = id;
+                next[n++].total += p[id];
+            }
+        }
+        qsort(next, (size_t)n, sizeof *next, by_total);
+        n_open = 0;
+        const int taken = n < places ? n : places;
+        for (int i = 0; i < taken; i++) {
+            next[i].score = slow_score(s, next[i].total, next[i].n);
+            const bool ended = next[i].ids[next[i].n - 1] == s->eos;
+            if (ended || step + 1 == x->max_length) {
+                next[i].n -= ended;
+                done[n_done++] = next[i];
+                places--;
+            } else {
+                open[n_open++] = next[i];
+            }
+        }
+    }
+    qsort(done, (size_t)n_done, sizeof *done, by_score);
+    free(open);
+    free(next);
+    return n_done;
+}
+
+/* ---- comparing ---- */
+
+static const int32_t source[] = {3, 4, 5, 9, 6, 2};
+static const int32_t begin[] = {BOS};
+
+static qkv_search_item item_of(qkv_model *m, int32_t n_src, int32_t most) {
+    const bool two_sided = qkv_task_shapes[qkv_model_config(m)->task].encoder;
+    return (qkv_search_item){.src = source,
+                             .n_src = two_sided ? n_src : 0,
+                             .begin = begin,
+                             .n_begin = 1,
+                             .max_length = most};
+}
+
+static void check_search(qkv_model *m, const qkv_search_spec *spec, const qkv_search_item *x) {
+    hyp done[QKV_BEAM_MAX];
+    qkv_hypothesis found[64];
+    qkv_session *s;
+    assert_ok(qkv_session_new(m, &s));
+    const int n = slow_search(m, spec, x, done);
+    assert_ok(qkv_beam_search(s, spec, x, 1, &arena, found));
+    for (int k = 0; k < spec->nbest; k++) {
+        if (k >= n) {
+            assert_null(found[k].ids);
+            continue;
+        }
+        assert_int_equal(found[k].n, done[k].n);
+        assert_memory_equal(found[k].ids, done[k].ids, (size_t)done[k].n * sizeof(int32_t));
+        if (fabs(found[k].score - done[k].score) > 1e-4 * (1 + fabs(done[k].score)))
+            fail_msg("score %g, wanted %g", found[k].score, done[k].score);
+        double sum = found[k].ended ? (double)found[k].log_probs[found[k].n] : 0;
+        for (int32_t i = 0; i < found[k].n; i++) sum += (double)found[k].log_probs[i];
+        assert_true(fabs(sum - found[k].log_prob) < 1e-6);
+    }
+    qkv_session_free(s);
+    qkv_arena_reset(&arena);
+}
+
+static const char *const families[] = {
+    "task=translate",           "task=translate norm=post position=rope tie=false",
+    "task=lm position=alibi",   "task=lm position=learned",
+    "task=lm arch=lstm",        "task=lm arch=gru",
+    "task=translate arch=lstm", "task=translate arch=gru bidirectional=false"};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+/* Beams of every width stop early and find what they would have found without stopping. */
+static void test_stops_exactly(void **state) {
+    (void)state;
+    for (int f = 0; f < FAMILIES; f++) {
+        qkv_model *m = sharp_model(families[f], (uint64_t)f + 5);
+        for (int32_t beam = 1; beam <= 4; beam++)
+            for (int p = 0; p < 4; p++) {
+                const qkv_search_item x = item_of(m, 6, MOST);
+                const qkv_search_spec spec = {.beam = beam,
+                                              .nbest = 1 + p % beam,
+                                              .penalty = (qkv_length_penalty)(p % 3),
+                                              .alpha = p == 3 ? -0.5 : 1,
+                                              .eos = EOS};
+                check_search(m, &spec, &x);
+            }
+        qkv_model_free(m);
+    }
+}
+
+/* A beam wider than there are texts finds the best of all: compared with plain enumeration. */
+static void test_exhaustive(void **state) {
+    (void)state;
+    enum { LONGEST = 3, ALL = 1 + 10 + 100 + 1000 };
+    qkv_model *m = sharp_model("task=translate", 21);
+    const qkv_search_item x = item_of(m, 5, LONGEST);
+    qkv_search_spec spec = {
+        .beam = ALL, .nbest = 5, .penalty = QKV_LENGTH_AVERAGE, .alpha = 1, .eos = EOS};
+    hyp *all = calloc(ALL + 1, sizeof *all);
+    int n = 0, from = 0, open = 1; /* all[from … open − 1]: texts of one length that go on */
+    hyp *level = calloc(ALL + 1, sizeof *level);
+    for (int32_t len = 0; len < LONGEST; len++) {
+        const int to = open;
+        for (int i = from; i < to; i++) {
+            double p[V];
+            slow_next(m, &x, level[i].ids, len, p);
+            for (int32_t id = 0; id < V; id++) {
+                hyp h = level[i];
+                h.total += p[id];
+                h.score = h.total / (len + 1);
+                if (id != EOS) h.ids[h.n++] = id;
+                if (id == EOS || len + 1 == LONGEST) all[n++] = h;
+                if (id != EOS && len + 1 < LONGEST) level[open++] = h;
+            }
+        }
+        from = to;
+    }
+    assert_int_equal(n, ALL);
+    qsort(all, (size_t)n, sizeof *all, by_score);
+    qkv_session *s;
+    qkv_hypothesis found[5];
+    assert_ok(qkv_session_new(m, &s));
+    assert_ok(qkv_beam_search(s, &spec, &x, 1, &arena, found));
+    for (int k = 0; k < 5; k++) {
+        assert_int_equal(found[k].n, all[k].n);
+        assert_memory_equal(found[k].ids, all[k].ids, (size_t)all[k].n * sizeof(int32_t));
+    }
+    free(all);
+    free(level);
+    qkv_session_free(s);
+    qkv_arena_reset(&arena);
+    qkv_model_free(m);
+}
+
+static void test_constraints(void **state) {
+    (void)state;
+    qkv_model *m = sharp_model("task=translate", 8);
+    static const int32_t prefix[] = {7, 3}, phrase_start[] = {0, 1, 3}, phrases[] = {4, 5, 6};
+    static const bool never[V] = {[0] = true, [BOS] = true};
+    for (int32_t beam = 1; beam <= 3; beam++) {
+        qkv_search_item x = item_of(m, 6, 9);
+        x.prefix = prefix;
+        x.n_prefix = 2;
+        qkv_search_spec spec = {.beam = beam,
+                                .nbest = 1,
+                                .alpha = 1,
+                                .eos = EOS,
+                                .min_length = 4,
+                                .never = never,
+                                .forbidden = {.n = 2, .start = phrase_start, .ids = phrases}};
+        check_search(m, &spec, &x);
+        qkv_hypothesis found;
+        qkv_session *s;
+        assert_ok(qkv_session_new(m, &s));
+        assert_ok(qkv_beam_search(s, &spec, &x, 1, &arena, &found));
+        assert_true(found.n >= 4 && found.ids[0] == 7 && found.ids[1] == 3);
+        for (int32_t i = 2; i < found.n; i++)
+            assert_true(found.ids[i] != 4 && !never[found.ids[i]]);
+        qkv_session_free(s);
+        qkv_arena_reset(&arena);
+    }
+    qkv_model_free(m);
+}
+
+/* What else is in the batch, and how many threads there are, changes no bit. */
+static void test_batch_independent(void **state) {
+    (void)state;
+    static const int32_t sources[] = {6, 1, 4, 2, 5, 3};
+    for (int f = 0; f < FAMILIES; f++) {
+        qkv_model *m = sharp_model(families[f], 40 + (uint64_t)f);
+        const qkv_search_spec spec = {.beam = 3, .nbest = 2, .alpha = 1, .eos = EOS};
+        qkv_search_item items[6];
+        for (int i = 0; i < 6; i++) {
+            items[i] = item_of(m, sources[i], 4 + 2 * i);
+            items[i].begin =
+                source + i % 3; /* for language models the beginnings differ in length */
+            items[i].n_begin = 1 + i % 3;
+        }
+        qkv_hypothesis together[12], alone[2];
+        qkv_session *s;
+        assert_ok(qkv_session_new(m, &s));
+        qkv_threads_set(3);
+        assert_ok(qkv_beam_search(s, &spec, items, 6, &arena, together));
+        qkv_threads_set(1);
+        for (int i = 0; i < 6; i++) {
+            assert_ok(qkv_beam_search(s, &spec, &items[i], 1, &arena, alone));
+            for (int k = 0; k < 2; k++) {
+                const qkv_hypothesis *a = &alone[k], *b = &together[2 * i + k];
+                assert_int_equal(a->n, b->n);
+                assert_true(a->score == b->score && a->log_prob == b->log_prob);
+                assert_memory_equal(a->ids, b->ids, (size_t)a->n * sizeof *a->ids);
+                assert_same_bits(families[f], a->log_probs, b->log_probs, a->n + a->ended);
+            }
+        }
+        qkv_threads_set(0);
+        qkv_session_free(s);
+        qkv_arena_reset(&arena);
+        qkv_model_free(m);
+    }
+}
+
+static void test_search_errors(void **state) {
+    (void)state;
+    qkv_model *m = sharp_model("task=translate", 1);
+    qkv_session *s;
+    qkv_hypothesis found[4];
+    assert_ok(qkv_session_new(m, &s));
+    qkv_search_item x = item_of(m, 4, 5);
+    qkv_search_spec spec = {.beam = 2, .nbest = 3, .alpha = 1, .eos = EOS};
+    assert_fails(qkv_beam_search(s, &spec, &x, 1, &arena, found), QKV_USAGE, "a beam of 2");
+    spec.nbest = 1;
+    static const int32_t wrong[] = {V}, start[] = {0, 1};
+    x.prefix = wrong;
+    x.n_prefix = 1;
+    assert_fails(qkv_beam_search(s, &spec, &x, 1, &arena, found), QKV_USAGE, "no token 11");
+    x.n_prefix = 0;
+    spec.forbidden = (qkv_phrases){.n = 1, .start = start, .ids = wrong};
+    assert_fails(qkv_beam_search(s, &spec, &x, 1, &arena, found), QKV_USAGE, "to forbid");
+    spec.forbidden.n = 0;
+    /* All forbidden: the text is what was written so far, nothing. */
+    bool never[V];
+    memset(never, 1, sizeof never);
+    spec.never = never;
+    assert_ok(qkv_beam_search(s, &spec, &x, 1, &arena, found));
+    assert_int_equal(found[0].n, 0);
+    spec.never = NULL;
+    qkv_model_params(m)->values[0] = (real)NAN;
+    qkv_param *head = qkv_param_find(qkv_model_params(m), "decoder.norm.weight");
+    head->tensor.data[0] = (real)NAN;
+    assert_fails(qkv_beam_search(s, &spec, &x, 1, &arena, found), QKV_NUMERIC, "not finite");
+    qkv_session_free(s);
+    qkv_arena_reset(&arena);
+    qkv_model_free(m);
+}
+
+/* ---- samplers ---- */
+
+static const real scores[] = {(real)1.2, (real)-0.5, (real)2.5, (real)0.3, (real)2.4, -INFINITY};
+enum { N_SCORES = 6 };
+
+/* Which ids come up in many draws, and how often. */
+static void draw_many(const qkv_sampling *how, const int32_t *recent, int64_t n_recent,
+                      int *count) {
+    qkv_sampler s;
+    assert_ok(qkv_sampling_check(how));
+    assert_ok(qkv_sampler_init(&s, N_SCORES));
+    memset(count, 0, N_SCORES * sizeof *count);
+    for (uint64_t i = 0; i < 20000; i++)
+        count[qkv_sampler_draw(&s, how, scores, recent, n_recent, i)]++;
+    qkv_sampler_free(&s);
+}
+
+static void assert_drawn(const qkv_sampling *how, const char *wanted) {
+    int count[N_SCORES];
+    char got[N_SCORES + 1] = "";
+    draw_many(how, NULL, 0, count);
+    for (int i = 0, n = 0; i < N_SCORES; i++)
+        if (count[i]) got[n++] = (char)('0' + i), got[n] = 0;
+    assert_string_equal(got, wanted);
+}
+
+static void test_samplers(void **state) {
+    (void)state;
+    qkv_sampling how = {.seed = 3};
+    assert_drawn(&how, "2"); /* temperature 0 */
+    how.value[QKV_SAMPLER_temperature] = 1;
+    assert_drawn(&how, "01234");
+    how.value[QKV_SAMPLER_top_k] = 3;
+    assert_drawn(&how, "024");
+    how.value[QKV_SAMPLER_top_k] = 0;
+    /* probabilities: .122 .022 .447 .050 .404 (before top-p takes .447 + .404 ≥ .8) */
+    how.value[QKV_SAMPLER_top_p] = 0.8;
+    assert_drawn(&how, "24");
+    how.value[QKV_SAMPLER_top_p] = 0.3;
+    assert_drawn(&how, "2");
+    how.value[QKV_SAMPLER_top_p] = 0;
+    how.value[QKV_SAMPLER_min_p] = 0.2; /* at least .089 */
+    assert_drawn(&how, "024");
+    how.value[QKV_SAMPLER_min_p] = 0;
+    /* Entropy 1.17: surprise of 4 is .906, of 2 .806, of 0 2.1; so 4 comes first. */
+    how.value[QKV_SAMPLER_typical] = 0.3;
+    assert_drawn(&how, "4");
+    how.value[QKV_SAMPLER_typical] = 0;
+
+    /* Frequencies are those of the softmax, at temperature 1 and 2. */
+    for (int t = 1; t <= 2; t++) {
+        int count[N_SCORES];
+        double sum = 0;
+        how.value[QKV_SAMPLER_temperature] = t;
+        draw_many(&how, NULL, 0, count);
+        for (int i = 0; i < N_SCORES; i++) sum += exp((double)scores[i] / t);
+        for (int i = 0; i < N_SCORES; i++) {
+            const double p = exp((double)scores[i] / t) / sum, d = sqrt(20000 * p * (1 - p));
+            assert_true(fabs(count[i] - 20000 * p) <= 4 * d);
+        }
+    }
+    /* What occurred becomes less likely: 2 and 4 are halved, to 1.25 and 1.2. */
+    how = (qkv_sampling){.value = {[QKV_SAMPLER_repetition] = 2.2}};
+    int count[N_SCORES];
+    static const int32_t recent[] = {2, 4, 2};
+    draw_many(&how, recent, 3, count);
+    assert_int_equal(count[0], 20000);
+
+    /* The same seed, the same draws; another seed, others. */
+    qkv_sampler s;
+    assert_ok(qkv_sampler_init(&s, N_SCORES));
+    int same = 0;
+    qkv_sampling one = {.value = {[QKV_SAMPLER_temperature] = 1}, .seed = 1}, two = one;
+    two.seed = 2;
+    for (uint64_t i = 0; i < 200; i++) {
+        const int32_t a = qkv_sampler_draw(&s, &one, scores, NULL, 0, i);
+        assert_int_equal(a, qkv_sampler_draw(&s, &one, scores, NULL, 0, i));
+        same += a == qkv_sampler_draw(&s, &two, scores, NULL, 0, i);
+    }
+    assert_true(same < 150);
+    static const real none[] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    assert_int_equal(qkv_sampler_draw(&s, &one, none, NULL, 0, 0), -1);
+    qkv_sampler_free(&s);
+    one.value[QKV_SAMPLER_top_p] = 1.5;
+    assert_fails(qkv_sampling_check(&one), QKV_USAGE, "top_p");
+}
+
+/* ---- generation ---- */
+
+typedef struct written {
+    int32_t ids[200], n, stop_at;
+} written;
+
+static bool take(void *user, int32_t id, double log_prob) {
+    written *w = user;
+    assert_true(log_prob <= 0);
+    w->ids[w->n++] = id;
+    return w->n != w->stop_at;
+}
+
+static void generate(qkv_model *m, const qkv_generate_spec *spec, written *w) {
+    qkv_session *s;
+    bool ended;
+    assert_ok(qkv_session_new(m, &s));
+    assert_ok(qkv_generate_tokens(s, spec, source, 3, take, w, &ended));
+    qkv_session_free(s);
+}
+
+/* Greedy generation is the argmax of the full pass, over what the window holds. */
+static void test_generate(void **state) {
+    (void)state;
+    static const char *const models[] = {"task=lm position=learned max_len=16",
+                                         "task=lm position=rope", "task=lm arch=gru",
+                                         "task=lm position=t5 attention=local"};
+    for (size_t f = 0; f < sizeof models / sizeof *models; f++) {
+        qkv_model *m = sharp_model(models[f], 60 + f);
+        qkv_generate_spec spec = {.tokens = 12, .eos = -1};
+        written w = {0};
+        generate(m, &spec, &w);
+        assert_int_equal(w.n, 12);
+        const qkv_search_item x = {.begin = source, .n_begin = 3};
+        for (int32_t i = 0; i < w.n; i++) {
+            double p[V];
+            int32_t best = 0;
+            slow_next(m, &x, w.ids, i, p);
+            for (int32_t id = 1; id < V; id++)
+                if (p[id] > p[best]) best = id;
+            assert_int_equal(w.ids[i], best);
+        }
+        qkv_model_free(m);
+    }
+}
+
+/* A text longer than the window: after the slide the model sees the newer half, as if it were all. */
+static void test_slides(void **state) {
+    (void)state;
+    qkv_model *m = sharp_model("task=lm position=learned max_len=8", 71);
+    qkv_generate_spec spec = {.tokens = 40, .eos = -1};
+    written w = {0};
+    generate(m, &spec, &w);
+    assert_int_equal(w.n, 40);
+    /* 3 prompt tokens and 5 written fill the window; the next is drawn from the newest 4. */
+    int32_t seen[48];
+    memcpy(seen, source, 3 * sizeof *seen);
+    memcpy(seen + 3, w.ids, 40 * sizeof *seen);
+    for (int32_t n = 3, first = 0; n < 43; n++) {
+        double p[V];
+        if (n - first == 8 + 1) first = n - 4;
+        const qkv_search_item x = {.begin = seen + first, .n_begin = n - first};
+        int32_t best = 0;
+        slow_next(m, &x, NULL, 0, p);
+        for (int32_t id = 1; id < V; id++)
+            if (p[id] > p[best]) best = id;
+        if (n < 36) assert_int_equal(seen[n], best); /* near the end less room is left */
+    }
+    spec.window = 9;
+    qkv_session *s;
+    bool ended;
+    assert_ok(qkv_session_new(m, &s));
+    assert_fails(qkv_generate_tokens(s, &spec, source, 3, take, &w, &ended), QKV_USAGE,
+                 "learned positions");
+    spec.window = 1;
+    assert_fails(qkv_generate_tokens(s, &spec, source, 3, take, &w, &ended), QKV_USAGE,
+                 "two tokens");
+    assert_fails(qkv_generate_tokens(s, &spec, source, 0, take, &w, &ended), QKV_USAGE,
+                 "prompt of 0");
+    qkv_session_free(s);
+    qkv_model_free(m);
+    /* Other schemes go beyond the trained length when asked to. */
+    m = sharp_model("task=lm position=rope max_len=8", 72);
+    spec = (qkv_generate_spec){.tokens = 40, .eos = -1, .window = 64};
+    w = (written){0};
+    generate(m, &spec, &w);
+    assert_int_equal(w.n, 40);
+    qkv_model_free(m);
+}
+
+static void test_generate_limits(void **state) {
+    (void)state;
+    qkv_model *m = sharp_model("task=lm position=rope", 80);
+    qkv_generate_spec spec = {.tokens = 30, .eos = -1};
+    spec.sampling.value[QKV_SAMPLER_temperature] = 1.5;
+    written w = {.stop_at = 5}, a = {0}, b = {0};
+    generate(m, &spec, &w);
+    assert_int_equal(w.n, 5);
+    generate(m, &spec, &a);
+    generate(m, &spec, &b);
+    assert_memory_equal(a.ids, b.ids, sizeof a.ids);
+    assert_memory_equal(a.ids, w.ids, 5 * sizeof *w.ids);
+    spec.sampling.seed = 9;
+    b = (written){0};
+    generate(m, &spec, &b);
+    assert_true(memcmp(a.ids, b.ids, sizeof a.ids) != 0);
+
+    static const int32_t phrase_start[] = {0, 2};
+    const int32_t phrase[] = {a.ids[3], a.ids[4]};
+    spec = (qkv_generate_spec){.tokens = 30,
+                               .eos = a.ids[0], /* would end at once */
+                               .min_tokens = 6,
+                               .forbidden = {.n = 1, .start = phrase_start, .ids = phrase}};
+    spec.sampling.value[QKV_SAMPLER_temperature] = 1.5;
+    b = (written){0};
+    generate(m, &spec, &b);
+    assert_true(b.n >= 6);
+    for (int32_t i = 0; i < b.n; i++) {
+        assert_int_not_equal(b.ids[i], spec.eos);
+        assert_false(i && b.ids[i - 1] == phrase[0] && b.ids[i] == phrase[1]);
+    }
+    qkv_model_free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stops_exactly),   cmocka_unit_test(test_exhaustive),
+        cmocka_unit_test(test_constraints),     cmocka_unit_test(test_batch_independent),
+        cmocka_unit_test(test_search_errors),   cmocka_unit_test(test_samplers),
+        cmocka_unit_test(test_generate),        cmocka_unit_test(test_slides),
+        cmocka_unit_test(test_generate_limits),
+    };
+    qkv_tape_init(&tape);
+    qkv_arena_init(&arena);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    qkv_tape_free(&tape);
+    qkv_arena_free(&arena);
+    return failed;
+}
