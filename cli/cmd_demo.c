@@ -103,7 +103,7 @@ static qkv_status show(const demo *d) {
     const char *const files[] = {d->test, NULL};
     qkv_status status = qkv_text_model_open(d->model, &m);
     if (status != QKV_OK) return status;
-    status = qkv_evaluate(m, files, false, &text);
+    status = qkv_evaluate(m, files, NULL, false, &text);
     if (status == QKV_OK) {
         printf("\nOn %d reviews that it has not seen:\n%s\n", TEST_ROWS, text);
         status = show_answers(d, m);

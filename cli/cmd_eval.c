@@ -5,6 +5,18 @@
 
 static const cli_option options[] = {
     {.name = "data", .kind = CLI_LIST, .value = "FILE", .help = "one file, or source and target"},
+    {.name = "beam",
+     .kind = CLI_INT,
+     .value = "N",
+     .initial = "5",
+     .min = 1,
+     .max = 4096,
+     .help = "translators: hypotheses kept while searching"},
+    {.name = "tokenize",
+     .kind = CLI_CHOICE,
+     .value = "13a|intl|char|none",
+     .initial = "13a",
+     .help = "translators: how BLEU cuts lines into words"},
     CLI_OPTION_JSON,
     CLI_OPTION_THREADS,
 };
@@ -19,7 +31,10 @@ static int run(const cli_args *a) {
     char *text = NULL;
     qkv_status status = qkv_text_model_open(a->rest[0], &m);
     if (status == QKV_OK) {
-        status = qkv_evaluate(m, files, cli_flag(a, "json"), &text);
+        const qkv_translate_options search = {.beam = (int32_t)cli_int(a, "beam")};
+        const qkv_evaluate_options wanted = {.search = &search,
+                                             .tokenize = cli_text(a, "tokenize")};
+        status = qkv_evaluate(m, files, &wanted, cli_flag(a, "json"), &text);
         qkv_text_model_close(m);
     }
     free(files);
@@ -28,9 +43,13 @@ static int run(const cli_args *a) {
 
 const cli_command command_eval = {
     .usage = "DIR --data FILE… [options]",
-    .examples = "qkv eval reviews --data test.tsv\n",
-    .about =
-        "Accuracy, and precision, recall and F1 of each class; loss, perplexity and bits per byte.",
+    .examples = "qkv eval reviews --data test.tsv\n"
+                "qkv eval de-en --data test.de test.en --beam 5\n",
+    .about = "Classifiers: accuracy, precision, recall and F1 of each class, and which classes are "
+             "taken for\n"
+             "which. Translators: BLEU and chrF of what they write (see qkv score). All but "
+             "classifiers: loss,\n"
+             "perplexity and bits for each byte of the original text.",
     CLI_OPTIONS(options),
     .min_rest = 1,
     .max_rest = 1,

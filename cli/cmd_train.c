@@ -79,7 +79,8 @@ static int run(const cli_args *a) {
                                        .user = &live};
     const qkv_status status = set ? qkv_train(&request) : QKV_FAILED;
     cli_live_end(&live);
-    if (status == QKV_OK && !cli_flag(a, "quiet")) say_how_to_use(&request);
+    if (status == QKV_OK && !cli_flag(a, "quiet") && qkv_train_rank() == 0)
+        say_how_to_use(&request);
     cli_pairs_free(set);
     free(train);
     free(valid);

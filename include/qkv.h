@@ -240,6 +240,9 @@ typedef struct qkv_train_request {
 /* Trains a model and leaves its folder (config.json, model.safetensors, tokenizer.json). QKV_INTERRUPTED when progress asked to
  * stop: everything is saved, and the same request goes on from there. */
 QKV_API qkv_status qkv_train(const qkv_train_request *request);
+/* Which of the processes that a launcher of MPI started this is, once it has trained: 0 is the one that wrote. Without a
+ * launcher, or in a build without MPI: 0. */
+QKV_API int qkv_train_rank(void);
 
 /* Writes made-up data to a file, the same rows for the same seed: "reviews" (label<TAB>text), "numbers" (words<TAB>digits). */
 QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, const char *path);
@@ -365,8 +368,16 @@ typedef struct qkv_generated {
 QKV_API qkv_status qkv_generate(const qkv_text_model *m, const char *prompt, size_t len,
                                 const qkv_generate_options *options, char **text, qkv_generated *about);
 
-/* Scores the model on files like those of training (NULL at the end), as a table or a JSON object. */
-QKV_API qkv_status qkv_evaluate(qkv_text_model *m, const char *const *files, bool json, char **text);
+/* ---- scores ---- */
+
+typedef struct qkv_evaluate_options {
+    const qkv_translate_options *search; /* translators: how they write; NULL: the defaults */
+    const char *tokenize;                /* translators: see qkv_score_request */
+} qkv_evaluate_options;
+
+/* Scores the model on files like those of training (NULL at the end), as a table or a JSON object; options may be NULL. */
+QKV_API qkv_status qkv_evaluate(qkv_text_model *m, const char *const *files, const qkv_evaluate_options *options,
+                                bool json, char **text);
 
 typedef struct qkv_score_request {
     const char *hypotheses;        /* a file of translations, one a line */

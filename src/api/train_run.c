@@ -8,9 +8,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "data/cache.h"
 #include "model/weights.h"
 #include "store/checkpoint.h"
 #include "train/loop.h"
+#include "train/parallel.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -152,18 +154,33 @@ static void hold_out(const run *r, bool *train, bool *valid) {
     }
 }
 
-static qkv_status make_ids(run *r) {
+/* The ids of the rows in `take`, by way of the run's cache. */
+static qkv_status make_set(run *r, const qkv_corpus *corpus, const bool *take, const char *name,
+                           qkv_encoded *out) {
     const qkv_tokenise_spec spec = qkv_tokenise_spec_of(&r->config);
     qkv_tokenise_counts counts;
+    qkv_buf path = {0};
+    qkv_buf_printf(&path, "%s/cache", r->request->out);
+    qkv_status status = path.status;
+    if (status == QKV_OK) status = qkv_folder_make(path.data);
+    qkv_buf_printf(&path, "/%s.ids", name);
+    if (status == QKV_OK) status = path.status;
+    if (status == QKV_OK)
+        status =
+            qkv_tokenise_cached(r->tokenizer, corpus, take, &spec, path.data, out, &counts, NULL);
+    qkv_buf_free(&path);
+    return status;
+}
+
+static qkv_status make_ids(run *r) {
     bool *take = qkv_zalloc(2 * r->corpus.n, sizeof *take), *held = take + r->corpus.n;
     if (!take) return QKV_FAILED;
     hold_out(r, take, held);
-    qkv_encoded_init(&r->train_ids, spec.sides);
-    qkv_encoded_init(&r->valid_ids, spec.sides);
-    qkv_status status = qkv_tokenise(r->tokenizer, &r->corpus, take, &spec, &r->train_ids, &counts);
-    if (status == QKV_OK)
-        status = qkv_tokenise(r->tokenizer, r->has_valid_corpus ? &r->valid_corpus : &r->corpus,
-                              r->has_valid_corpus ? NULL : held, &spec, &r->valid_ids, &counts);
+    qkv_status status = make_set(r, &r->corpus, take, "train", &r->train_ids);
+    if (status == QKV_OK && r->has_valid_corpus)
+        status = make_set(r, &r->valid_corpus, NULL, "valid", &r->valid_ids);
+    else if (status == QKV_OK)
+        status = make_set(r, &r->corpus, held, "valid", &r->valid_ids);
     qkv_free(take);
     return status;
 }
@@ -172,6 +189,9 @@ static qkv_status make_ids(run *r) {
 
 static bool tell(void *user, const qkv_progress *p) {
     run *r = user;
+    /* Rank 0 speaks for all; the others only ask whether to stop. */
+    if (qkv_parallel_rank() > 0 && p->kind != QKV_PROGRESS_ALIVE)
+        return tell(user, &(qkv_progress){.kind = QKV_PROGRESS_ALIVE});
     if (r->log && (p->kind == QKV_PROGRESS_STEP || p->kind == QKV_PROGRESS_VALID)) {
         const bool step = p->kind == QKV_PROGRESS_STEP;
         if (!step || p->step % 10 == 0 || p->step <= 10)
@@ -224,6 +244,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 /* With `overwrite` the old run's checkpoints and tokenizer go first. */
 static qkv_status open_folder(run *r) {
     qkv_buf path = {0};
+    if (qkv_parallel_rank() > 0) return QKV_OK; /* rank 0 has it, and has locked it */
     QKV_TRY(qkv_folder_make(r->request->out));
     QKV_TRY(qkv_run_lock(r->request->out, &r->lock));
     static const char *const old[] = {"checkpoints", "tokenizer.json", "run.json", "log.jsonl"};
@@ -290,6 +311,7 @@ static void write_card(const run *r, const qkv_loop *l, qkv_buf *out) {
 static qkv_status finish(run *r, qkv_loop *l) {
     qkv_buf path = {0}, card = {0};
     qkv_status status = qkv_loop_conclude(l);
+    if (qkv_parallel_rank() > 0) return status;
     if (status == QKV_OK)
         status = qkv_text_model_write_config(&r->config, &r->corpus.labels, r->request->out);
     if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "model.safetensors");
@@ -325,10 +347,17 @@ static qkv_status prepare(run *r) {
     if (status == QKV_OK) status = check_settings(r, path.data);
     qkv_buf_clear(&path);
     if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "log.jsonl");
-    if (status == QKV_OK && !(r->log = fopen(path.data, "a")))
+    if (status == QKV_OK && qkv_parallel_rank() == 0 && !(r->log = fopen(path.data, "a")))
         status = qkv_fail(QKV_FAILED, "%s: cannot be written: %s", path.data, strerror(errno));
     qkv_buf_free(&path);
     return status;
+}
+
+/* Rank 0 makes what is missing in the folder (tokenizer, ids, settings); the others then find it there. */
+static qkv_status prepare_ranks(run *r) {
+    const int rank = qkv_parallel_rank();
+    QKV_TRY(qkv_parallel_agree(rank == 0 ? prepare(r) : QKV_OK));
+    return qkv_parallel_agree(rank > 0 ? prepare(r) : QKV_OK);
 }
 
 /* Weights of another model, where names and shapes agree. */
@@ -349,6 +378,8 @@ static qkv_status take_weights(run *r) {
 
 static qkv_status train(run *r) {
     QKV_TRY(qkv_model_build(&r->config, &r->model));
+    /* A row's state may lie on another rank: then tables are updated like all else, which gives the same bits. */
+    if (qkv_parallel_size() > 1) qkv_params_densify(qkv_model_params(r->model));
     QKV_TRY(qkv_model_allocate(r->model, true));
     qkv_model_initialise(r->model, (uint64_t)r->train.seed);
     if (r->request->init) QKV_TRY(take_weights(r));
@@ -370,8 +401,11 @@ static qkv_status train(run *r) {
 
 qkv_status qkv_train(const qkv_train_request *request) {
     run r = {.request = request, .lock = -1};
-    qkv_status status = prepare(&r);
+    QKV_TRY(qkv_parallel_begin());
+    qkv_status status = prepare_ranks(&r);
     if (status == QKV_OK) status = train(&r);
+    /* These all ranks have alike. After others a rank just goes, and the launcher ends those that wait for it. */
+    if (status == QKV_OK || status == QKV_INTERRUPTED || status == QKV_NUMERIC) qkv_parallel_end();
     if (r.model) qkv_model_free(r.model);
     if (r.log) fclose(r.log);
     if (r.lock >= 0) qkv_run_unlock(r.lock);
@@ -381,4 +415,8 @@ qkv_status qkv_train(const qkv_train_request *request) {
     qkv_corpus_free(&r.corpus);
     qkv_corpus_free(&r.valid_corpus);
     return status;
+}
+
+int qkv_train_rank(void) {
+    return qkv_parallel_rank();
 }

@@ -11,14 +11,14 @@ static qkv_rng key(const qkv_batcher *b, uint64_t purpose) {
     return qkv_rng_derive((qkv_rng){.seed = b->seed, .stream = purpose}, (uint64_t)b->epoch, 0);
 }
 
-/* Windows that fit when the first begins at `shift`; each needs one token after it as last target.
- */
+/* Windows when the first begins at `shift`; each needs one token after it as last target. What is
+ * left at the end makes one more, shorter, where every token is to count: in evaluation. */
 static int64_t windows(const qkv_batcher *b, int64_t shift) {
-    const int64_t total = qkv_encoded_tokens(b->data);
-    return total - 1 - shift >= b->window ? (total - 1 - shift) / b->window : 0;
+    const int64_t left = qkv_encoded_tokens(b->data) - 1 - shift;
+    return left < 1 ? 0 : (left + (b->shuffle ? 0 : b->window - 1)) / b->window;
 }
 
-static int64_t tokens(const qkv_batcher *b, int64_t example) {
+int64_t qkv_batcher_tokens(const qkv_batcher *b, int64_t example) {
     if (b->window) return b->window;
     const int64_t s = example * b->data->sides;
     return b->data->start[s + b->data->sides] - b->data->start[s];
@@ -57,8 +57,10 @@ static void sort_by_length(const qkv_batcher *b, int64_t *x, int64_t n, int64_t 
             const int64_t mid = lo + width < n ? lo + width : n,
                           hi = mid + width < n ? mid + width : n;
             for (int64_t i = lo, j = mid, k = lo; k < hi; k++)
-                scratch[k] =
-                    i < mid && (j >= hi || tokens(b, x[i]) <= tokens(b, x[j])) ? x[i++] : x[j++];
+                scratch[k] = i < mid && (j >= hi ||
+                                         qkv_batcher_tokens(b, x[i]) <= qkv_batcher_tokens(b, x[j]))
+                                 ? x[i++]
+                                 : x[j++];
         }
         memcpy(x, scratch, (size_t)n * sizeof *x);
     }
@@ -70,7 +72,7 @@ static void cut(qkv_batcher *b) {
     b->n_batches = 0;
     b->cut[0] = 0;
     for (int64_t i = 0; i < b->n_examples; i++) {
-        const int64_t n = tokens(b, b->order[i]);
+        const int64_t n = qkv_batcher_tokens(b, b->order[i]);
         if (i > b->cut[b->n_batches] && filled + n > b->budget) {
             b->cut[++b->n_batches] = i;
             filled = 0;
@@ -84,7 +86,7 @@ static void cut(qkv_batcher *b) {
 static void group(qkv_batcher *b) {
     int64_t from = 0, filled = 0;
     for (int64_t i = 0; i < b->n_examples; i++) {
-        filled += tokens(b, b->order[i]);
+        filled += qkv_batcher_tokens(b, b->order[i]);
         if (filled < b->pool * b->budget && i + 1 < b->n_examples) continue;
         sort_by_length(b, b->order + from, i + 1 - from, b->swap);
         from = i + 1;
@@ -139,6 +141,7 @@ const int64_t *qkv_batcher_get(const qkv_batcher *b, int64_t i, int64_t *n) {
 
 const int32_t *qkv_batcher_ids(const qkv_batcher *b, int64_t example, int side, int64_t *n) {
     if (!b->window) return qkv_encoded_ids(b->data, example, side, n);
-    *n = b->window + 1;
-    return b->data->ids + b->shift + example * b->window;
+    const int64_t at = b->shift + example * b->window, left = qkv_encoded_tokens(b->data) - at;
+    *n = left < b->window + 1 ? left : b->window + 1;
+    return b->data->ids + at;
 }

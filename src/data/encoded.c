@@ -9,16 +9,46 @@ void qkv_encoded_init(qkv_encoded *e, int sides) {
 }
 
 void qkv_encoded_free(qkv_encoded *e) {
-    qkv_free(e->ids);
-    qkv_free(e->start);
-    qkv_free(e->label);
+    if (e->map.data) {
+        qkv_file_close(&e->map);
+    } else {
+        qkv_free(e->ids);
+        qkv_free(e->start);
+        qkv_free(e->label);
+    }
     *e = (qkv_encoded){0};
 }
+
+/* ---- blocks on the way to a file ---- */
+
+static void write_block(qkv_spill *s, size_t n) {
+    s->hash = qkv_hash64(s->held.data, n, s->hash);
+    qkv_writer_add(&s->file, s->held.data, n);
+    memmove(s->held.data, s->held.data + n, s->held.len - n);
+    s->held.len -= n;
+}
+
+void qkv_spill_add(qkv_spill *s, const void *data, size_t n) {
+    while (n > 0 && s->file.status == QKV_OK) {
+        const size_t part = n < QKV_SPILL ? n : QKV_SPILL;
+        qkv_buf_add(&s->held, data, part);
+        if (s->held.status != QKV_OK) s->file.status = s->held.status;
+        data = (const char *)data + part;
+        n -= part;
+        while (s->held.len >= QKV_SPILL && s->file.status == QKV_OK) write_block(s, QKV_SPILL);
+    }
+}
+
+void qkv_spill_flush(qkv_spill *s) {
+    if (s->held.len && s->file.status == QKV_OK) write_block(s, s->held.len);
+}
+
+/* ---- sequences ---- */
 
 /* Room for one more sequence of n ids. */
 static qkv_status grow(qkv_encoded *e, int64_t n) {
     const size_t want = (size_t)(qkv_encoded_tokens(e) + n);
-    if (want > e->ids_cap || !e->ids) {
+    if (!e->spill && (want > e->ids_cap || !e->ids)) {
         const size_t cap = want < 1024 ? 1024 : want + want / 2;
         int32_t *ids = qkv_realloc(e->ids, cap * sizeof *ids);
         if (!ids) return QKV_FAILED;
@@ -36,10 +66,20 @@ static qkv_status grow(qkv_encoded *e, int64_t n) {
     return QKV_OK;
 }
 
+static qkv_status put(qkv_encoded *e, int64_t at, const int32_t *ids, int64_t n) {
+    const size_t bytes = (size_t)n * sizeof *ids;
+    if (e->spill) {
+        qkv_spill_add(e->spill, ids, bytes);
+        return e->spill->file.status;
+    }
+    if (n) memcpy(e->ids + at, ids, bytes);
+    return QKV_OK;
+}
+
 qkv_status qkv_encoded_add(qkv_encoded *e, const int32_t *ids, int64_t n) {
     QKV_TRY(grow(e, n));
     const int64_t at = e->start[e->n_seq];
-    if (n) memcpy(e->ids + at, ids, (size_t)n * sizeof *ids);
+    QKV_TRY(put(e, at, ids, n));
     e->start[++e->n_seq] = at + n;
     e->n = e->n_seq / e->sides;
     return QKV_OK;
@@ -49,7 +89,7 @@ qkv_status qkv_encoded_extend(qkv_encoded *e, const int32_t *ids, int64_t n) {
     if (e->n_seq == 0) return qkv_encoded_add(e, ids, n);
     QKV_TRY(grow(e, n));
     int64_t *end = &e->start[e->n_seq];
-    if (n) memcpy(e->ids + *end, ids, (size_t)n * sizeof *ids);
+    QKV_TRY(put(e, *end, ids, n));
     *end += n;
     return QKV_OK;
 }

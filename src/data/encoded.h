@@ -6,7 +6,18 @@
 #ifndef QKV_DATA_ENCODED_H
 #define QKV_DATA_ENCODED_H
 
-#include "base/error.h"
+#include "base/file.h"
+
+/* Where ids go that are not to be kept in memory: a file, in blocks, with a hash over them. */
+enum { QKV_SPILL = 1 << 20 };
+typedef struct qkv_spill {
+    qkv_writer file;
+    qkv_buf held; /* what is not written yet */
+    uint64_t hash;
+} qkv_spill;
+
+void qkv_spill_add(qkv_spill *s, const void *data, size_t n);
+void qkv_spill_flush(qkv_spill *s);
 
 typedef struct qkv_encoded {
     int64_t n; /* examples */
@@ -15,10 +26,12 @@ typedef struct qkv_encoded {
     int64_t *start; /* n·sides + 1 */
     int32_t *label; /* n, or NULL */
     size_t ids_cap, seq_cap;
-    int64_t n_seq; /* sequences added so far: n·sides when whole */
+    int64_t n_seq;    /* sequences added so far: n·sides when whole */
+    qkv_spill *spill; /* ids are written there, and `ids` stays NULL; or NULL */
+    qkv_file map; /* ids, start and label lie in this file, and nothing can be added; or zeros */
 } qkv_encoded;
 
-/* Makes it ready for sequences; `labelled` keeps a label per example. */
+/* Makes it ready for sequences. */
 void qkv_encoded_init(qkv_encoded *e, int sides);
 void qkv_encoded_free(qkv_encoded *e);
 

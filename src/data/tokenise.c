@@ -1,6 +1,7 @@
 /* Rows are encoded in blocks, each over all threads, and appended in order. */
 #include "data/tokenise.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 enum { BLOCK = 1024 };
 
@@ -11,21 +12,33 @@ typedef struct block {
     size_t n;
 } block;
 
-/* Encodes one side of the block. Pairs of texts are rare and go one by one. */
+static qkv_status encode_pair(const qkv_tokenizer *tok, const qkv_encode_options *options, block *b,
+                              size_t i) {
+    const qkv_row *row = b->rows[i];
+    return qkv_tokenizer_encode(tok, row->text.data, row->text.len, row->second.data,
+                                row->second.len, options, &b->sides[0][i]);
+}
+
+static qkv_status encode_pairs(const qkv_tokenizer *tok, const qkv_encode_options *options,
+                               block *b) {
+    _Atomic bool failed = false;
+    QKV_PARALLEL_FOR_UNEVEN
+    for (size_t i = 0; i < b->n; i++)
+        if (encode_pair(tok, options, b, i) != QKV_OK) failed = true;
+    /* Messages are kept per thread: once more here, for the message of the first that fails. */
+    for (size_t i = 0; i < b->n && failed; i++) QKV_TRY(encode_pair(tok, options, b, i));
+    return QKV_OK;
+}
+
+/* Encodes one side of the block. */
 static qkv_status encode_side(const qkv_tokenizer *tok, const qkv_tokenise_spec *spec, block *b,
                               int side) {
     const qkv_encode_options options = {.no_special = spec->no_special,
                                         .max_tokens = (size_t)spec->max_tokens};
-    const bool paired = spec->sides == 1 && b->n > 0 && b->rows[0]->second.data;
-    for (size_t i = 0; i < b->n; i++) {
-        const qkv_row *row = b->rows[i];
-        b->texts[i] = side ? row->second : row->text;
-        if (paired)
-            QKV_TRY(qkv_tokenizer_encode(tok, row->text.data, row->text.len, row->second.data,
-                                         row->second.len, &options, &b->sides[0][i]));
-    }
-    return paired ? QKV_OK
-                  : qkv_tokenizer_encode_batch(tok, b->texts, b->n, &options, b->sides[side]);
+    if (spec->sides == 1 && b->n > 0 && b->rows[0]->second.data)
+        return encode_pairs(tok, &options, b);
+    for (size_t i = 0; i < b->n; i++) b->texts[i] = side ? b->rows[i]->second : b->rows[i]->text;
+    return qkv_tokenizer_encode_batch(tok, b->texts, b->n, &options, b->sides[side]);
 }
 
 static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *out,

@@ -163,6 +163,10 @@ static qkv_status allocate_touched(qkv_param *param) {
     return QKV_OK;
 }
 
+void qkv_params_densify(qkv_params *p) {
+    for (size_t i = 0; i < p->n; i++) p->list[i]->spec.sparse = false;
+}
+
 qkv_status qkv_params_allocate(qkv_params *p, bool with_grads) {
     if (p->status != QKV_OK) return p->status;
     if (p->values) return qkv_fail(QKV_USAGE, "parameters: already allocated");

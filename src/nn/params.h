@@ -58,6 +58,8 @@ qkv_param *qkv_param_declare(qkv_params *p, const qkv_param_spec *spec, const ch
     __attribute__((format(printf, 3, 4)));
 qkv_param *qkv_param_find(const qkv_params *p, const char *name); /* NULL if there is none */
 
+/* Before allocating: all gradients are dense, those of lookup tables too. */
+void qkv_params_densify(qkv_params *p);
 qkv_status qkv_params_allocate(qkv_params *p, bool with_grads);
 /* Values from the seed: a function of (seed, name, index) only, so the same on every machine and in
  * every order. */

@@ -2,6 +2,7 @@
 #include "train/loop.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "train/parallel.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -120,7 +121,12 @@ qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p) {
     p->step = l->step;
     p->steps = l->steps;
     p->epoch = l->epoch;
-    if (!l->progress || l->progress(l->user, p)) return QKV_OK;
+    bool stop = l->progress && !l->progress(l->user, p);
+    /* Ranks stop together, at points that all of them pass: after a step, after a validation. */
+    if (qkv_parallel_size() > 1)
+        stop = (p->kind == QKV_PROGRESS_STEP || p->kind == QKV_PROGRESS_VALID) &&
+               qkv_parallel_any(stop);
+    if (!stop) return QKV_OK;
     return qkv_fail(QKV_INTERRUPTED, "stopped at step %lld of %lld", (long long)l->step,
                     (long long)l->steps);
 }
@@ -155,17 +161,44 @@ static void find_place(qkv_loop *l) {
     l->batch = left;
 }
 
+/* This rank's share of batch i of a step's k: whole batches where they can be dealt out evenly, else a part of each. */
+static qkv_status accumulate(qkv_loop *l, int64_t i, int64_t k, qkv_step_result *r) {
+    const int rank = qkv_parallel_rank(), size = qkv_parallel_size();
+    const bool whole = k % size == 0;
+    if (whole && i / (k / size) != rank) return QKV_OK;
+    return qkv_stepper_accumulate_part(&l->stepper, &l->train_batches, l->batch, whole ? 0 : rank,
+                                       whole ? 1 : size, (uint64_t)(l->step * k + i), r);
+}
+
+/* What all ranks counted; the first failure among them, for all. */
+static qkv_status add_ranks(qkv_status status, qkv_step_result *r) {
+    double x[] = {
+        status != QKV_OK,     r->loss, (double)r->n_targets, (double)r->n_right, (double)r->tokens,
+        (double)r->sequences, r->macs};
+    if (qkv_parallel_size() == 1) return status;
+    qkv_parallel_sum(x, sizeof x / sizeof *x);
+    *r = (qkv_step_result){.loss = x[1],
+                           .n_targets = (int64_t)x[2],
+                           .n_right = (int64_t)x[3],
+                           .tokens = (int64_t)x[4],
+                           .sequences = (int64_t)x[5],
+                           .macs = x[6]};
+    return x[0] > 0 ? qkv_parallel_agree(status) : QKV_OK;
+}
+
 static qkv_status run_step(qkv_loop *l, qkv_update *u) {
     const int64_t k = l->config.accumulate;
     qkv_step_result r = {0};
+    qkv_status status = QKV_OK;
     for (int64_t i = 0; i < k; i++) {
         if (l->batch == l->train_batches.n_batches) {
             qkv_batcher_plan(&l->train_batches, ++l->epoch);
             l->batch = 0;
         }
-        const uint64_t key = (uint64_t)(l->step * k + i);
-        QKV_TRY(qkv_stepper_accumulate(&l->stepper, &l->train_batches, l->batch++, key, &r));
+        if (status == QKV_OK) status = accumulate(l, i, k, &r);
+        l->batch++;
     }
+    QKV_TRY(add_ranks(status, &r));
     QKV_TRY(qkv_stepper_update(&l->stepper, u, &r));
     l->recent.loss += r.loss;
     l->recent.n_targets += r.n_targets;
@@ -203,7 +236,8 @@ static qkv_status one_step(qkv_loop *l, qkv_update *u) {
     if (skipped) find_place(l); /* all batches of the step are passed over, whichever failed */
     l->recent_seconds += qkv_now() - begin;
     if (l->timed && l->step == TIMED_STEPS) { /* from now on the budget is one in steps */
-        const double pace = (qkv_now() - l->started) / TIMED_STEPS;
+        double pace = (qkv_now() - l->started) / TIMED_STEPS;
+        qkv_parallel_share(&pace, sizeof pace);
         l->steps = (int64_t)(l->config.minutes * 60 / pace);
         if (l->steps < TIMED_STEPS) l->steps = TIMED_STEPS;
         l->timed = false;
@@ -216,12 +250,14 @@ static qkv_status one_step(qkv_loop *l, qkv_update *u) {
 
 qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum) {
     *sum = (qkv_step_result){0};
-    for (int64_t i = 0; i < l->valid_batches.n_batches; i++) {
-        QKV_TRY(qkv_stepper_evaluate(&l->stepper, &l->valid_batches, i, sum));
+    qkv_status status = QKV_OK;
+    for (int64_t i = qkv_parallel_rank(); i < l->valid_batches.n_batches && status == QKV_OK;
+         i += qkv_parallel_size()) {
         qkv_progress p = {.kind = QKV_PROGRESS_ALIVE};
-        QKV_TRY(qkv_loop_tell(l, &p));
+        status = qkv_stepper_evaluate(&l->stepper, &l->valid_batches, i, sum);
+        if (status == QKV_OK) status = qkv_loop_tell(l, &p);
     }
-    return QKV_OK;
+    return add_ranks(status, sum);
 }
 
 /* Validates the weights that would be handed out, and remembers the best. */

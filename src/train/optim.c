@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "kern/kern.h"
 #include "train/muon.h"
+#include "train/parallel.h"
 
 #include <math.h>
 #include <string.h>
@@ -165,6 +166,7 @@ static void before_read(void *owner, const int32_t *ids, int64_t n) {
 }
 
 void qkv_optim_settle(qkv_optim *o) {
+    if (o->ema) qkv_parallel_gather(o->ema, sizeof *o->ema, o->cut);
     if (o->history_base == o->step) return;
     QKV_PARALLEL_FOR_UNEVEN_IF(o->params->length >= QKV_PARALLEL_FROM)
     for (int64_t c = 0; c < o->n_chunks; c++) {
@@ -183,6 +185,16 @@ void qkv_optim_restored(qkv_optim *o, int64_t step) {
             o->row_step[i][row] = step;
 }
 
+void qkv_optim_collect(qkv_optim *o) {
+    qkv_parallel_collect(o->m, sizeof *o->m, o->cut);
+    if (o->v) qkv_parallel_collect(o->v, sizeof *o->v, o->cut);
+}
+
+void qkv_optim_release(qkv_optim *o) {
+    qkv_parallel_release(o->m, o->cut);
+    qkv_parallel_release(o->v, o->cut);
+}
+
 /* ---- making one ---- */
 
 static int64_t chunk_rows(const qkv_param_spec *p) {
@@ -199,6 +211,41 @@ static int64_t cut(const qkv_params *params, chunk *chunks) {
             if (chunks) chunks[n] = (chunk){i, row, p->rows - row < step ? p->rows - row : step};
     }
     return n;
+}
+
+static bool is_muon(const qkv_optim *o, size_t param) {
+    return o->muon && qkv_muon_takes(&o->params->list[param]->spec);
+}
+
+static int64_t chunk_offset(const qkv_optim *o, int64_t c) {
+    if (c == o->n_chunks) return o->params->length;
+    const qkv_param *p = o->params->list[o->chunks[c].param];
+    return p->offset + o->chunks[c].row * p->spec.cols;
+}
+
+/* Deals the chunks out to the ranks: about as many elements to each, and Muon's matrices whole. */
+static qkv_status share_out(qkv_optim *o) {
+    const int size = qkv_parallel_size();
+    QKV_TRY_ALLOC(o->chunk_cut = qkv_zalloc((size_t)size + 1, sizeof *o->chunk_cut));
+    QKV_TRY_ALLOC(o->cut = qkv_zalloc((size_t)size + 1, sizeof *o->cut));
+    int64_t c = 0;
+    for (int r = 1; r <= size; r++) {
+        const int64_t wanted = o->params->length / size * r;
+        while (c < o->n_chunks && (r == size || chunk_offset(o, c) < wanted ||
+                                   (o->chunks[c].row > 0 && is_muon(o, o->chunks[c].param))))
+            c++;
+        o->chunk_cut[r] = c;
+        o->cut[r] = chunk_offset(o, c);
+    }
+    return QKV_OK;
+}
+
+/* This rank's chunks. */
+static int64_t first_chunk(const qkv_optim *o) {
+    return o->chunk_cut[qkv_parallel_rank()];
+}
+static int64_t end_chunk(const qkv_optim *o) {
+    return o->chunk_cut[qkv_parallel_rank() + 1];
 }
 
 static qkv_status allocate(qkv_optim *o) {
@@ -232,7 +279,10 @@ static qkv_status allocate(qkv_optim *o) {
     }
     QKV_TRY_ALLOC(o->zeros = qkv_zalloc((size_t)widest, sizeof *o->zeros));
     cut(params, o->chunks);
-    return table[o->spec.kind].muon ? qkv_muon_new(params, &o->muon) : QKV_OK;
+    if (table[o->spec.kind].muon) QKV_TRY(qkv_muon_new(params, &o->muon));
+    QKV_TRY(share_out(o));
+    qkv_optim_release(o);
+    return QKV_OK;
 }
 
 qkv_status qkv_optim_init(qkv_optim *o, qkv_params *params, const qkv_optim_spec *spec) {
@@ -258,6 +308,8 @@ void qkv_optim_free(qkv_optim *o) {
     qkv_free(o->lr_history);
     qkv_free(o->chunks);
     qkv_free(o->partial);
+    qkv_free(o->chunk_cut);
+    qkv_free(o->cut);
     qkv_free(o->zeros);
     qkv_muon_free(o->muon);
     *o = (qkv_optim){0};
@@ -271,7 +323,7 @@ static bool untouched(const qkv_param *p, int64_t row) {
 
 double qkv_optim_grad_norm(const qkv_optim *o) {
     QKV_PARALLEL_FOR_UNEVEN_IF(o->params->length >= QKV_PARALLEL_FROM)
-    for (int64_t c = 0; c < o->n_chunks; c++) {
+    for (int64_t c = first_chunk(o); c < end_chunk(o); c++) {
         const chunk *k = &o->chunks[c];
         const qkv_param *p = o->params->list[k->param];
         const real *g = o->params->grads + p->offset;
@@ -281,6 +333,7 @@ double qkv_optim_grad_norm(const qkv_optim *o) {
                 sum += qkv_kern_get()->sum_squares(g + row * p->spec.cols, p->spec.cols);
         o->partial[c] = lr_factor(o, k->param) == 0 ? 0 : sum;
     }
+    qkv_parallel_gather(o->partial, sizeof *o->partial, o->chunk_cut);
     double total = 0;
     for (int64_t c = 0; c < o->n_chunks; c++) total += o->partial[c];
     return sqrt(total);
@@ -337,16 +390,13 @@ static void update_chunk(const qkv_optim *o, const chunk *k, double lr, double g
     }
 }
 
-static bool is_muon(const qkv_optim *o, size_t param) {
-    return o->muon && qkv_muon_takes(&o->params->list[param]->spec);
-}
-
 /* The matrices, one after another: their products use all threads themselves. */
 static qkv_status update_matrices(qkv_optim *o, double lr, double g_scale) {
     const qkv_optim_spec *s = &o->spec;
     for (size_t i = 0; i < o->params->n; i++) {
         const qkv_param *p = o->params->list[i];
-        if (!is_muon(o, i)) continue;
+        const int rank = qkv_parallel_rank();
+        if (!is_muon(o, i) || p->offset < o->cut[rank] || p->offset >= o->cut[rank + 1]) continue;
         const qkv_muon_step step = {.lr = lr * lr_factor(o, i),
                                     .lr_scale = s->muon_lr_scale ? s->muon_lr_scale : 1,
                                     .momentum = s->momentum,
@@ -366,6 +416,7 @@ static qkv_status update_matrices(qkv_optim *o, double lr, double g_scale) {
 
 qkv_status qkv_optim_step(qkv_optim *o, qkv_update *u) {
     const double scale = u->grad_scale ? u->grad_scale : 1;
+    if (!qkv_parallel_reduce(o->params->grads, o->cut)) return QKV_FAILED;
     u->norm = scale * qkv_optim_grad_norm(o);
     if (!isfinite(u->norm)) return refuse(o);
     if (o->step - o->history_base == HISTORY) qkv_optim_settle(o);
@@ -373,8 +424,10 @@ qkv_status qkv_optim_step(qkv_optim *o, qkv_update *u) {
     o->lr_history[o->step - o->history_base] = u->lr;
     o->step++;
     QKV_PARALLEL_FOR_UNEVEN_IF(o->params->length >= QKV_PARALLEL_FROM)
-    for (int64_t c = 0; c < o->n_chunks; c++)
+    for (int64_t c = first_chunk(o); c < end_chunk(o); c++)
         if (!is_muon(o, o->chunks[c].param)) update_chunk(o, &o->chunks[c], u->lr, g_scale);
     for (size_t i = 0; i < o->params->n; i++) o->params->list[i]->touched.n = 0;
-    return o->muon ? update_matrices(o, u->lr, g_scale) : QKV_OK;
+    const qkv_status status = o->muon ? update_matrices(o, u->lr, g_scale) : QKV_OK;
+    qkv_parallel_gather(o->params->values, sizeof *o->params->values, o->cut);
+    return status;
 }

@@ -6,6 +6,7 @@
 #include "model/weights.h"
 #include "store/checkpoint.h"
 #include "store/safetensors.h"
+#include "train/parallel.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -249,9 +250,9 @@ static size_t bytes_to_save(const qkv_loop *l) {
     return (size_t)(copies * qkv_model_params(l->model)->length) * sizeof(real) + (1 << 20);
 }
 
-qkv_status qkv_loop_save(qkv_loop *l, bool best) {
+/* Rank 0's part: all that is written. */
+static qkv_status write_checkpoint(qkv_loop *l, bool best) {
     const qkv_params *p = qkv_model_params(l->model);
-    qkv_optim_settle(&l->stepper.optim);
     if (qkv_kern_get()->first_not_finite(p->values, p->length) >= 0)
         return qkv_fail(QKV_NUMERIC,
                         "step %lld: a weight is not finite; the checkpoint before it is kept",
@@ -263,7 +264,15 @@ qkv_status qkv_loop_save(qkv_loop *l, bool best) {
         qkv_checkpoint_abandon(c);
         return status;
     }
-    QKV_TRY(qkv_checkpoint_commit(c, best, KEEP));
+    return qkv_checkpoint_commit(c, best, KEEP);
+}
+
+qkv_status qkv_loop_save(qkv_loop *l, bool best) {
+    qkv_optim_settle(&l->stepper.optim);
+    qkv_optim_collect(&l->stepper.optim);
+    const qkv_status status = qkv_parallel_rank() == 0 ? write_checkpoint(l, best) : QKV_OK;
+    qkv_optim_release(&l->stepper.optim);
+    QKV_TRY(qkv_parallel_agree(status));
     for (int64_t i = 0; i < l->average.n; i++) l->average.kept[i].stored = true;
     l->saved = l->step;
     return QKV_OK;
@@ -271,9 +280,15 @@ qkv_status qkv_loop_save(qkv_loop *l, bool best) {
 
 qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found) {
     qkv_buf path = {0}, note = {0};
-    qkv_status status = qkv_checkpoint_find(l->run, which, &path, &note);
+    /* Rank 0 may tidy up while it looks; the others look when it has. */
+    qkv_status status = QKV_OK;
+    if (qkv_parallel_rank() == 0) status = qkv_checkpoint_find(l->run, which, &path, &note);
+    status = qkv_parallel_agree(status);
+    if (status == QKV_OK && qkv_parallel_rank() > 0)
+        status = qkv_checkpoint_find(l->run, which, &path, &note);
     *found = status == QKV_OK && path.len > 0;
     if (*found) status = each_file(l, path.data, false);
+    qkv_optim_release(&l->stepper.optim);
     if (*found && status == QKV_OK) {
         const bool is_last = strcmp(which, "last") == 0 && note.len == 0;
         for (int64_t i = 0; i < l->average.n; i++) l->average.kept[i].stored = is_last;

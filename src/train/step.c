@@ -20,11 +20,9 @@ void qkv_stepper_free(qkv_stepper *s) {
     *s = (qkv_stepper){0};
 }
 
-/* Forward over one batch; counts go to *sum. */
-static qkv_status forward(qkv_stepper *s, const qkv_batcher *b, int64_t i, qkv_tensor **root,
-                          qkv_step_result *sum) {
-    int64_t n;
-    const int64_t *examples = qkv_batcher_get(b, i, &n);
+/* Forward over n examples; counts go to *sum. */
+static qkv_status forward(qkv_stepper *s, const qkv_batcher *b, const int64_t *examples, int64_t n,
+                          qkv_tensor **root, qkv_step_result *sum) {
     qkv_batch batch;
     qkv_loss_out out;
     QKV_TRY(qkv_task_forward(&s->tape, s->model, &s->task, b, examples, n, &batch, root, &out));
@@ -43,12 +41,31 @@ static qkv_status forward(qkv_stepper *s, const qkv_batcher *b, int64_t i, qkv_t
     return QKV_OK;
 }
 
+/* The first of n examples before which at least share·(their tokens) stand. */
+static int64_t cut_at(const qkv_batcher *b, const int64_t *examples, int64_t n, double share) {
+    int64_t total = 0, before = 0, i = 0;
+    for (int64_t k = 0; k < n; k++) total += qkv_batcher_tokens(b, examples[k]);
+    while (i < n && (double)before < share * (double)total)
+        before += qkv_batcher_tokens(b, examples[i++]);
+    return i;
+}
+
+qkv_status qkv_stepper_accumulate_part(qkv_stepper *s, const qkv_batcher *b, int64_t i, int part,
+                                       int parts, uint64_t key, qkv_step_result *sum) {
+    qkv_tensor *root;
+    int64_t n;
+    const int64_t *examples = qkv_batcher_get(b, i, &n);
+    const int64_t from = cut_at(b, examples, n, (double)part / parts),
+                  to = cut_at(b, examples, n, (double)(part + 1) / parts);
+    if (from == to) return QKV_OK;
+    qkv_tape_begin(&s->tape, QKV_TRAIN, s->seed, key * (uint64_t)parts + (uint64_t)part);
+    QKV_TRY(forward(s, b, examples + from, to - from, &root, sum));
+    return qkv_tape_backward(&s->tape, &root, 1);
+}
+
 qkv_status qkv_stepper_accumulate(qkv_stepper *s, const qkv_batcher *b, int64_t i, uint64_t key,
                                   qkv_step_result *sum) {
-    qkv_tensor *root;
-    qkv_tape_begin(&s->tape, QKV_TRAIN, s->seed, key);
-    QKV_TRY(forward(s, b, i, &root, sum));
-    return qkv_tape_backward(&s->tape, &root, 1);
+    return qkv_stepper_accumulate_part(s, b, i, 0, 1, key, sum);
 }
 
 qkv_status qkv_stepper_update(qkv_stepper *s, qkv_update *u, const qkv_step_result *sum) {
@@ -59,6 +76,8 @@ qkv_status qkv_stepper_update(qkv_stepper *s, qkv_update *u, const qkv_step_resu
 qkv_status qkv_stepper_evaluate(qkv_stepper *s, const qkv_batcher *b, int64_t i,
                                 qkv_step_result *sum) {
     qkv_tensor *root;
+    int64_t n;
+    const int64_t *examples = qkv_batcher_get(b, i, &n);
     qkv_tape_begin(&s->tape, QKV_EVAL, s->seed, (uint64_t)i);
-    return forward(s, b, i, &root, sum);
+    return forward(s, b, examples, n, &root, sum);
 }

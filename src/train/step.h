@@ -27,7 +27,11 @@ typedef struct qkv_step_result {
 } qkv_step_result;
 
 /* Adds the gradients of one batch (batch `i` of the planned epoch) to the store; `key` makes its
- * random numbers. */
+ * random numbers. The part of it that is rank `part` of `parts`' share: its examples are dealt out in
+ * order, by their tokens. */
+qkv_status qkv_stepper_accumulate_part(qkv_stepper *s, const qkv_batcher *b, int64_t i, int part,
+                                       int parts, uint64_t key, qkv_step_result *sum);
+/* All of it. */
 qkv_status qkv_stepper_accumulate(qkv_stepper *s, const qkv_batcher *b, int64_t i, uint64_t key,
                                   qkv_step_result *sum);
 
