@@ -290,6 +290,57 @@ static void test_batch_independent(void **state) {
     }
 }
 
+/* Attention comes with the text: a row for each token that sums to 1, the same in any beam that finds
+ * the same text; coverage lowers scores and ranks by it. */
+static void test_attention(void **state) {
+    (void)state;
+    static const char *const models[] = {"task=translate", "task=translate kv_heads=1 layers=3",
+                                         "task=translate arch=lstm"};
+    for (size_t f = 0; f < sizeof models / sizeof *models; f++) {
+        qkv_model *m = sharp_model(models[f], 90 + f);
+        qkv_search_item items[2] = {item_of(m, 6, 8), item_of(m, 3, 5)};
+        qkv_search_spec spec = {.beam = 3, .nbest = 3, .alpha = 1, .eos = EOS, .align = true};
+        qkv_hypothesis plain[6], covered[6], alone[3];
+        qkv_session *s;
+        assert_ok(qkv_session_new(m, &s));
+        assert_ok(qkv_beam_search(s, &spec, items, 2, &arena, plain));
+        for (int k = 0; k < 6; k++)
+            for (int32_t i = 0; i < plain[k].n; i++) {
+                double sum = 0;
+                const int32_t n = items[k / 3].n_src;
+                for (int32_t j = 0; j < n; j++) sum += (double)plain[k].attention[i * n + j];
+                assert_true(fabs(sum - 1) < 1e-5);
+            }
+        assert_ok(qkv_beam_search(s, &spec, &items[1], 1, &arena, alone));
+        assert_same_bits(models[f], alone[0].attention, plain[3].attention, 3 * alone[0].n);
+        spec.coverage = 0.5;
+        spec.align = false;
+        assert_ok(qkv_beam_search(s, &spec, items, 2, &arena, covered));
+        for (int k = 0; k < 6; k++) {
+            assert_null(covered[k].attention);
+            if (k % 3) assert_true(covered[k].score <= covered[k - 1].score);
+            /* By hand: the same hypothesis without coverage, less what it does not attend to. */
+            for (int p = k / 3 * 3; p < k / 3 * 3 + 3; p++) {
+                if (plain[p].n != covered[k].n || plain[p].ended || covered[k].ended ||
+                    memcmp(plain[p].ids, covered[k].ids, (size_t)plain[p].n * sizeof(int32_t)))
+                    continue;
+                const int32_t n = items[k / 3].n_src;
+                double score = plain[p].score;
+                for (int32_t j = 0; j < n; j++) {
+                    double seen = 0;
+                    for (int32_t i = 0; i < plain[p].n; i++)
+                        seen += (double)plain[p].attention[i * n + j];
+                    score += 0.5 * log(fmin(1, seen));
+                }
+                assert_true(fabs(score - covered[k].score) < 1e-5 * (1 + fabs(score)));
+            }
+        }
+        qkv_session_free(s);
+        qkv_arena_reset(&arena);
+        qkv_model_free(m);
+    }
+}
+
 static void test_search_errors(void **state) {
     (void)state;
     qkv_model *m = sharp_model("task=translate", 1);
@@ -537,11 +588,11 @@ static void test_generate_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stops_exactly),   cmocka_unit_test(test_exhaustive),
-        cmocka_unit_test(test_constraints),     cmocka_unit_test(test_batch_independent),
-        cmocka_unit_test(test_search_errors),   cmocka_unit_test(test_samplers),
-        cmocka_unit_test(test_generate),        cmocka_unit_test(test_slides),
-        cmocka_unit_test(test_generate_limits),
+        cmocka_unit_test(test_stops_exactly), cmocka_unit_test(test_exhaustive),
+        cmocka_unit_test(test_constraints),   cmocka_unit_test(test_batch_independent),
+        cmocka_unit_test(test_attention),     cmocka_unit_test(test_search_errors),
+        cmocka_unit_test(test_samplers),      cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_slides),        cmocka_unit_test(test_generate_limits),
     };
     qkv_tape_init(&tape);
     qkv_arena_init(&arena);

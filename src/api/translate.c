@@ -172,7 +172,8 @@ static qkv_status run_batch(job *j, qkv_session *s, const batch *b, qkv_arena *a
     for (size_t i = 0; i < b->n; i++) {
         const size_t text = j->order[b->from + i];
         QKV_TRY(qkv_translation_write(j->m, &j->texts[text], &j->sources[text], found + i * nbest,
-                                      nbest, j->out->at + text * nbest, &j->blocks[text]));
+                                      nbest, (size_t)items[i].n_src, j->out->at + text * nbest,
+                                      &j->blocks[text]));
     }
     return QKV_OK;
 }

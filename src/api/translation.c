@@ -18,54 +18,60 @@ static void *put(filling *f, const void *data, size_t bytes) {
     return f->block + at;
 }
 
-static void put_floats(filling *f, const real *x, size_t n, const float **out) {
-    const size_t at = f->used;
-    f->used += (n * sizeof **out + 7) & ~(size_t)7;
-    if (!f->block) return;
-    float *to = (float *)(f->block + at);
-    for (size_t i = 0; i < n; i++) to[i] = (float)x[i];
-    *out = to;
+/* A translation before it has its place. */
+typedef struct draft {
+    qkv_buf text;
+    qkv_links links;
+    float *log_probs;
+} draft;
+
+static qkv_status make_draft(const qkv_text_model *m, const qkv_text *source, const qkv_encoding *e,
+                             const qkv_hypothesis *h, size_t n_src, draft *d) {
+    qkv_buf_puts(&d->text, "");
+    QKV_TRY(qkv_tokenizer_decode(m->tokenizer, h->ids, (size_t)h->n, false, &d->text));
+    QKV_TRY(d->text.status);
+    QKV_TRY_ALLOC(d->log_probs = qkv_alloc(((size_t)h->n + 1) * sizeof *d->log_probs));
+    for (int32_t i = 0; i < h->n; i++) d->log_probs[i] = (float)h->log_probs[i];
+    if (!h->attention) return QKV_OK;
+    return qkv_links_make(m->tokenizer, source, e, &(qkv_text){d->text.data, d->text.len}, h, n_src,
+                          &d->links);
 }
 
-static void put_one(filling *f, const qkv_hypothesis *h, const char *text, size_t len,
-                    bool source_cut, qkv_translation *out) {
-    *out = (qkv_translation){.len = len,
+static void place(filling *f, const qkv_hypothesis *h, const draft *d, bool source_cut,
+                  qkv_translation *out) {
+    const size_t n = (size_t)h->n;
+    *out = (qkv_translation){.len = d->text.len,
                              .score = h->score,
                              .log_prob = h->log_prob,
-                             .n = (size_t)h->n,
+                             .n = n,
+                             .n_links = d->links.n,
                              .source_cut = source_cut,
                              .cut = !h->ended};
-    out->text = put(f, text, len + 1);
-    out->ids = put(f, h->ids, (size_t)h->n * sizeof *h->ids);
-    put_floats(f, h->log_probs, (size_t)h->n, &out->log_probs);
+    out->text = put(f, d->text.data, d->text.len + 1);
+    out->ids = put(f, h->ids, n * sizeof *h->ids);
+    out->log_probs = put(f, d->log_probs, n * sizeof *d->log_probs);
+    out->links = put(f, d->links.at, d->links.n * sizeof *d->links.at);
 }
 
 qkv_status qkv_translation_write(const qkv_text_model *m, const qkv_text *source,
                                  const qkv_encoding *e, const qkv_hypothesis *found, size_t nbest,
-                                 qkv_translation *out, void **block) {
-    (void)source;
-    qkv_buf text = {0};
-    size_t *end = qkv_alloc(nbest * sizeof *end); /* of each one's text, its NUL included */
-    qkv_status status = end ? QKV_OK : QKV_FAILED;
-    for (size_t k = 0; k < nbest && status == QKV_OK; k++) {
-        if (found[k].ids)
-            status =
-                qkv_tokenizer_decode(m->tokenizer, found[k].ids, (size_t)found[k].n, false, &text);
-        qkv_buf_putc(&text, '\0');
-        if (status == QKV_OK) status = text.status;
-        end[k] = text.len;
-    }
+                                 size_t n_src, qkv_translation *out, void **block) {
+    draft *drafts = qkv_zalloc(nbest, sizeof *drafts);
+    qkv_status status = drafts ? QKV_OK : QKV_FAILED;
+    for (size_t k = 0; k < nbest && status == QKV_OK && found[k].ids; k++)
+        status = make_draft(m, source, e, &found[k], n_src, &drafts[k]);
     filling f = {0};
     for (int pass = 0; pass < 2 && status == QKV_OK; pass++) {
         if (pass == 1 && !(*block = f.block = qkv_alloc(f.used + 1))) status = QKV_FAILED;
         f.used = 0;
-        for (size_t k = 0; k < nbest && status == QKV_OK; k++) {
-            const size_t from = k ? end[k - 1] : 0;
-            if (found[k].ids)
-                put_one(&f, &found[k], text.data + from, end[k] - from - 1, e->cut, &out[k]);
-        }
+        for (size_t k = 0; k < nbest && status == QKV_OK && found[k].ids; k++)
+            place(&f, &found[k], &drafts[k], e->cut, &out[k]);
     }
-    qkv_free(end);
-    qkv_buf_free(&text);
+    for (size_t k = 0; drafts && k < nbest; k++) {
+        qkv_buf_free(&drafts[k].text);
+        qkv_free(drafts[k].links.at);
+        qkv_free(drafts[k].log_probs);
+    }
+    qkv_free(drafts);
     return status;
 }

@@ -41,6 +41,8 @@ typedef struct beam {
     /* the tree, (steps, width) */
     int32_t *token, *parent;
     real *log_prob;
+    real *attention; /* (steps, width, longest): what each row saw when it chose; NULL: not asked */
+    int32_t longest; /* source */
     /* by row of the present step */
     int32_t *owner, *from, *ids;
     double *total, *next_total;
@@ -69,8 +71,27 @@ static double best_possible(const qkv_search_spec *spec, double log_prob, int32_
     return fmax(score_of(spec, log_prob, n + 1), score_of(spec, log_prob, most));
 }
 
+static const real *attention_at(const beam *b, int32_t step, int32_t row) {
+    return b->attention + ((int64_t)step * b->width + row) * b->longest;
+}
+
+/* GNMT's coverage: what no token attends to costs. */
+static double coverage_of(const beam *b, const text *x, const finished *f) {
+    double sum = 0;
+    for (int32_t j = 0; j < x->item->n_src; j++) {
+        double seen = f->last >= 0 ? (double)attention_at(b, f->step + 1, f->row)[j] : 0;
+        for (int32_t step = f->step, row = f->row; step >= 0; step--) {
+            row = b->parent[(int64_t)step * b->width + row];
+            seen += (double)attention_at(b, step, row)[j];
+        }
+        sum += log(fmax(fmin(seen, 1), 1e-10));
+    }
+    return b->spec->coverage * sum;
+}
+
 static void finish(beam *b, text *x, finished f) {
     f.score = score_of(b->spec, f.log_prob, f.n);
+    if (b->spec->coverage > 0 && b->attention) f.score += coverage_of(b, x, &f);
     int32_t at = x->n_done++;
     for (; at > 0 && x->done[at - 1].score < f.score; at--) x->done[at] = x->done[at - 1];
     x->done[at] = f;
@@ -203,8 +224,19 @@ static int32_t advance(beam *b, text *x, int32_t step, int32_t row0, int32_t *us
 
 /* ---- the search ---- */
 
+/* Keeps what the rows attend to while they choose this step's tokens. */
+static void keep_attention(beam *b, int32_t step) {
+    for (int32_t row = 0; row < b->session->n; row++) {
+        int32_t n;
+        const real *seen = qkv_cache_watched(b->session->cache, row, &n);
+        real *to = b->attention + ((int64_t)step * b->width + row) * b->longest;
+        for (int32_t j = 0; j < b->longest; j++) to[j] = j < n ? seen[j] : 0;
+    }
+}
+
 static qkv_status extend(beam *b, int32_t step) {
     const qkv_session *s = b->session;
+    if (b->attention) keep_attention(b, step);
     qkv_kern_get()->log_sum_exp(s->logits, b->lse, s->n, s->vocab);
     for (int32_t row = 0; row < s->n; row++)
         if (!isfinite((double)b->lse[row]))
@@ -292,6 +324,7 @@ static qkv_status allocate(beam *b, const qkv_search_item *items, qkv_arena *are
     MAKE(lse, width);
     MAKE(found, width * beams);
     MAKE(n_found, width);
+    if (b->session->watch) MAKE(attention, entries * (size_t)b->longest);
 #undef MAKE
     for (int32_t i = 0; i < b->n_texts; i++) {
         text *x = &b->texts[i];
@@ -338,7 +371,7 @@ static qkv_status begin(beam *b, const qkv_search_item *items, qkv_arena *arena)
 }
 
 /* Reads a finished text off the tree. */
-static qkv_status read_off(const beam *b, const finished *f, qkv_arena *arena,
+static qkv_status read_off(const beam *b, const text *x, const finished *f, qkv_arena *arena,
                            qkv_hypothesis *out) {
     const bool ended = f->last == b->spec->eos && f->last >= 0;
     const int32_t n = f->step + 1 + (f->last >= 0 && !ended);
@@ -349,8 +382,16 @@ static qkv_status read_off(const beam *b, const finished *f, qkv_arena *arena,
         out->ids[f->step + 1] = f->last;
         out->log_probs[f->step + 1] = f->last_log_prob;
     }
+    const int32_t n_src = b->spec->align && b->attention ? x->item->n_src : 0;
+    const size_t line = (size_t)n_src * sizeof(real);
+    if (n_src) QKV_TRY_ALLOC(out->attention = qkv_arena_alloc(arena, ((size_t)n + 1) * line));
+    if (n_src && f->last >= 0)
+        memcpy(out->attention + (f->step + 1) * n_src, attention_at(b, f->step + 1, f->row), line);
     for (int32_t step = f->step, row = f->row; step >= 0; step--) {
         const int64_t entry = (int64_t)step * b->width + row;
+        if (n_src)
+            memcpy(out->attention + (int64_t)step * n_src, attention_at(b, step, b->parent[entry]),
+                   line);
         out->ids[step] = b->token[entry];
         out->log_probs[step] = b->log_prob[entry];
         row = b->parent[entry];
@@ -365,6 +406,9 @@ qkv_status qkv_beam_search(qkv_session *s, const qkv_search_spec *spec,
     beam b = {.session = s, .spec = spec, .n_texts = n, .width = n * spec->beam};
     for (int32_t i = 0; i < n; i++)
         if (items[i].max_length > b.steps) b.steps = items[i].max_length;
+    for (int32_t i = 0; i < n; i++)
+        if (items[i].n_src > b.longest) b.longest = items[i].n_src;
+    s->watch = b.longest > 0 && (spec->align || spec->coverage > 0);
     QKV_TRY(allocate(&b, items, arena));
     QKV_TRY(begin(&b, items, arena));
     QKV_TRY(search(&b));
@@ -372,7 +416,8 @@ qkv_status qkv_beam_search(qkv_session *s, const qkv_search_spec *spec,
         for (int32_t k = 0; k < spec->nbest; k++) {
             qkv_hypothesis *h = &out[(int64_t)i * spec->nbest + k];
             *h = (qkv_hypothesis){0};
-            if (k < b.texts[i].n_done) QKV_TRY(read_off(&b, &b.texts[i].done[k], arena, h));
+            if (k < b.texts[i].n_done)
+                QKV_TRY(read_off(&b, &b.texts[i], &b.texts[i].done[k], arena, h));
         }
     return QKV_OK;
 }

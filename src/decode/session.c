@@ -69,6 +69,7 @@ qkv_status qkv_session_begin(qkv_session *s, const qkv_tokens *src, const qkv_to
                              int32_t max_n, int32_t capacity) {
     QKV_TRY(make_room(s, max_n, capacity));
     QKV_TRY(qkv_cache_reset(s->cache, begin->layout.n));
+    qkv_cache_watch(s->cache, s->watch);
     qkv_tape_begin(&s->tape, QKV_EVAL, 0, 0);
     qkv_tensor *memory = src ? qkv_model_encode(&s->tape, s->model, src) : NULL;
     return run(s, begin, memory, src);

@@ -19,6 +19,7 @@ typedef struct qkv_session {
     real *logits;   /* (n, V) after begin and step; the caller may change them */
     int32_t *start; /* layout of a step: 0, 1, 2 … */
     int32_t max_n;
+    bool watch; /* keep attention to the sources: qkv_cache_watched. Set it before beginning */
 } qkv_session;
 
 /* The first session of a model packs its weights, where it is not in training. */

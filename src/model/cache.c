@@ -112,6 +112,18 @@ qkv_status qkv_cache_truncate(qkv_cache *c, int32_t s, int32_t len) {
     return QKV_OK;
 }
 
+void qkv_cache_watch(qkv_cache *c, bool on) {
+    /* The last layer but one aligns best (Garg et al. 2019). Recurrent decoders have one attention. */
+    const int32_t layers = c->h ? 1 : c->kv.layers;
+    c->kv.watched_layer = !on ? -1 : layers > 1 ? layers - 2 : 0;
+    c->kv.watched = NULL;
+}
+
+const real *qkv_cache_watched(const qkv_cache *c, int32_t s, int32_t *n) {
+    *n = c->kv.watched ? c->kv.memory_len[s] : 0;
+    return c->kv.watched ? c->kv.watched + (int64_t)s * c->kv.watched_width : NULL;
+}
+
 size_t qkv_cache_bytes(const qkv_cache *c) {
     size_t per_layer = (size_t)c->kv.max_n * (size_t)c->kv.capacity + (size_t)c->kv.memory_rows;
     size_t bytes = (size_t)c->kv.layers * per_layer * 2 * (size_t)c->kv.width * sizeof(real);

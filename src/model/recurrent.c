@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "model/parts.h"
+#include "nn/watch.h"
 
 static const qkv_op recurrent_op = {.name = "recurrent decoder"};
 
@@ -58,9 +59,10 @@ static qkv_status keep_memory(qkv_cache *c, const qkv_tensor *memory) {
 }
 
 static qkv_tensor *ask(qkv_tape *t, const qkv_model *m, qkv_tensor *s, qkv_layout rows,
-                       qkv_tensor *memory, qkv_layout memory_layout) {
+                       qkv_tensor *memory, qkv_layout memory_layout, qkv_cache *cache) {
     qkv_tensor *query = qkv_dense_apply(t, &m->bridge.ask, s, QKV_ACT_NONE); /* (R, M) */
     qkv_attention_spec spec = {.heads = 1, .q_layout = rows, .k_layout = memory_layout};
+    if (cache) qkv_watch(t, &cache->kv, cache->kv.watched_layer, query, memory, &spec);
     qkv_tensor *both[] = {qkv_attend(t, query, memory, memory, &spec), s};
     return qkv_dense_apply(t, &m->bridge.combine, qkv_concat(t, both, 2), QKV_ACT_TANH);
 }
@@ -86,7 +88,7 @@ qkv_tensor *qkv_decode_recurrent(qkv_tape *t, const qkv_model *m, const qkv_toke
         start_from_memory(t, m, memory, src->layout, &state);
     qkv_tensor *x = qkv_embed(t, &m->decoder.embedding, tgt, NULL, NULL);
     qkv_tensor *s = qkv_rnn_apply(t, &m->decoder.rnn, x, tgt->layout, &state); /* (R, k) */
-    qkv_tensor *y = memory ? ask(t, m, s, tgt->layout, memory, memory_layout) : s;
+    qkv_tensor *y = memory ? ask(t, m, s, tgt->layout, memory, memory_layout, cache) : s;
     if (cache && qkv_tape_stopped(t))
         qkv_kv_undo(&cache->kv);
     else if (cache)

@@ -8,7 +8,11 @@
 static const qkv_op kv_op = {.name = "cache"};
 
 qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n, int32_t capacity) {
-    *kv = (qkv_kv){.layers = layers, .max_n = max_n, .capacity = capacity, .width = width};
+    *kv = (qkv_kv){.layers = layers,
+                   .max_n = max_n,
+                   .capacity = capacity,
+                   .width = width,
+                   .watched_layer = -1};
     if (max_n < 1 || capacity < 1 || max_n > INT32_MAX / capacity)
         return qkv_fail(QKV_USAGE, "cache: %d sequences of %d tokens are more than it can hold",
                         (int)max_n, (int)capacity);

@@ -20,6 +20,10 @@ typedef struct qkv_kv {
     real **memory;        /* by layer: (memory_rows, 2·width); NULL before the first pass */
     int64_t memory_rows;
     int32_t *memory_start, *memory_len; /* by sequence */
+    /* Attention to the memory in one layer (−1: none), by sequence; see nn/watch.h. */
+    int32_t watched_layer;
+    const real *watched; /* (n, watched_width) after a pass */
+    int32_t watched_width;
 } qkv_kv;
 
 qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n, int32_t capacity);

@@ -1,5 +1,6 @@
 /* Multi-head attention on a tape; see multihead.h. */
 #include "nn/multihead.h"
+#include "nn/watch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -156,6 +157,7 @@ qkv_tensor *qkv_multihead_cross(qkv_tape *t, const qkv_multihead *m, qkv_tensor 
     qkv_tensor *kv = memory_of(t, m, pass, layer);
     qkv_tensor *k = qkv_tensor_columns(t, kv, 0, k_width);
     qkv_tensor *v = qkv_tensor_columns(t, kv, k_width, k_width);
+    qkv_watch(t, pass->kv, layer, q, k, &spec);
     qkv_tensor *heads = qkv_attend(t, q, k, v, &spec);
     return qkv_dense_apply(t, &m->out, heads, QKV_ACT_NONE);
 }
