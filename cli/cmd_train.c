@@ -38,6 +38,9 @@ static const cli_option options[] = {
      .value = "KEY=VALUE",
      .help = "any key below, also as KEY=VALUE",
      .key = true},
+    {.name = "find-lr",
+     .kind = CLI_FLAG,
+     .help = "try learning rates and say which to use, instead of training"},
     {.name = "quiet", .letter = 'q', .kind = CLI_FLAG, .help = "say nothing but errors"},
     CLI_OPTION_THREADS,
 };
@@ -51,16 +54,10 @@ static const char **list(const cli_args *a, const char *name) {
     return paths;
 }
 
-static void say_how_to_use(const qkv_train_request *r) {
-    const bool classifies = strcmp(r->task, "classify") == 0;
-    fprintf(stderr, "\nThe model is in %s. Use it:\n  %s\n", r->out,
-            classifies ? "echo \"some text\" | qkv classify DIR   (that folder)"
-                       : "qkv eval DIR --data FILE             (that folder)");
-}
-
 static int run(const cli_args *a) {
     if (a->n_rest < 1)
         return cli_usage_error("train what? classify, translate, lm or mlm: \"qkv train --help\"");
+    const bool find = cli_flag(a, "find-lr");
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     char **set = cli_pairs(a);
     const char **train = list(a, "train"), **valid = list(a, "valid");
@@ -77,10 +74,12 @@ static int run(const cli_args *a) {
                                        .overwrite = cli_flag(a, "overwrite"),
                                        .progress = cli_live_show,
                                        .user = &live};
-    const qkv_status status = set ? qkv_train(&request) : QKV_FAILED;
+    char *text = NULL;
+    qkv_status status = QKV_FAILED;
+    if (set) status = find ? qkv_find_lr(&request, &text) : qkv_train(&request);
     cli_live_end(&live);
-    if (status == QKV_OK && !cli_flag(a, "quiet") && qkv_train_rank() == 0)
-        say_how_to_use(&request);
+    if (text) fputs(text, stdout);
+    qkv_text_free(text);
     cli_pairs_free(set);
     free(train);
     free(valid);

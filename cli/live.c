@@ -38,13 +38,27 @@ static void show_step(cli_live *l, const qkv_progress *p) {
     l->last = now();
     const long long left = (long long)p->seconds_left;
     clear(l);
-    fprintf(stderr,
-            "step %lld/%lld  loss %.4f  right %.1f %%  lr %.2e  %.0f tokens/s  %.0f GFLOP/s  "
-            "%lld:%02lld left",
+    fprintf(stderr, "step %lld/%lld  loss %.4f  right %.1f %%  lr %.1e  %.0f tokens/s",
             (long long)p->step, (long long)p->steps, p->loss, 100 * p->accuracy, p->lr,
-            p->tokens_per_s, p->gflops, left / 60, left % 60);
+            p->tokens_per_s);
+    if (p->share > 0) fprintf(stderr, "  %.0f %% of peak", 100 * p->share);
+    fprintf(stderr, "  %lld:%02lld left", left / 60, left % 60);
     l->line = l->terminal;
     if (!l->terminal) fputc('\n', stderr);
+}
+
+/* A row of the table of validations; its head comes with the first. */
+static void show_valid(cli_live *l, const qkv_progress *p) {
+    const long long spent = (long long)p->seconds;
+    if (!l->table) fputs("    step  pass  training  validation    right    time\n", stderr);
+    l->table = true;
+    fprintf(stderr, "%8lld  %4lld  ", (long long)p->step, (long long)p->epoch + 1);
+    if (p->train_loss == p->train_loss)
+        fprintf(stderr, "%8.4f", p->train_loss);
+    else
+        fputs("       -", stderr);
+    fprintf(stderr, "  %10.4f  %5.2f %%  %3lld:%02lld%s\n", p->loss, 100 * p->accuracy, spent / 60,
+            spent % 60, p->best ? "  best" : "");
 }
 
 bool cli_live_show(void *user, const qkv_progress *p) {
@@ -60,9 +74,7 @@ bool cli_live_show(void *user, const qkv_progress *p) {
         break;
     case QKV_PROGRESS_VALID:
         clear(l);
-        fprintf(stderr, "step %lld, epoch %lld: validation loss %.4f, %.2f %% right%s\n",
-                (long long)p->step, (long long)p->epoch, p->loss, 100 * p->accuracy,
-                p->best ? "  (best so far)" : "");
+        show_valid(l, p);
         break;
     case QKV_PROGRESS_ALIVE:
         break;

@@ -9,6 +9,7 @@ typedef struct cli_live {
     bool quiet;    /* nothing but the signals */
     bool terminal; /* stderr is one */
     bool line;     /* a live line stands there */
+    bool table;    /* the table of validations has its head */
     double last;   /* when something was last shown */
 } cli_live;
 

@@ -219,6 +219,9 @@ typedef struct qkv_progress {
     double loss, accuracy; /* a mean over targets; a share of them */
     double lr, norm;       /* of the step; the gradient's norm before clipping */
     double tokens_per_s, gflops, seconds_left;
+    double share;          /* STEP: of this machine's peak, measured at the start; 0: unknown */
+    double train_loss;     /* VALID: the mean over the steps since the last one; NaN: there were none */
+    double seconds;        /* VALID: since the run began or was resumed */
     bool best;             /* VALID: the best so far */
     const char *text;      /* NOTE: valid during the call */
 } qkv_progress;
@@ -243,6 +246,9 @@ QKV_API qkv_status qkv_train(const qkv_train_request *request);
 /* Which of the processes that a launcher of MPI started this is, once it has trained: 0 is the one that wrote. Without a
  * launcher, or in a build without MPI: 0. */
 QKV_API int qkv_train_rank(void);
+/* Instead of training: tries rates from small to large on this data and model, and says which to use, as a table and a chart.
+ * Writes nothing. */
+QKV_API qkv_status qkv_find_lr(const qkv_train_request *request, char **text);
 
 /* Writes made-up data to a file, the same rows for the same seed: "reviews" (label<TAB>text), "numbers" (words<TAB>digits). */
 QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, const char *path);

@@ -371,6 +371,42 @@ static void cross_entropy(void **state) {
     }
 }
 
+/* Two views that are equal: twice the plain loss and gradient. Others: the distance in double. */
+static void cross_entropy_of_pairs(void **state) {
+    (void)state;
+    enum { P = 3, V = 1003 };
+    static real z[2 * P * V], g[2 * P * V], one[P * V];
+    const int32_t targets[P] = {V - 1, -1, 500};
+    const real weights[P] = {1, 1, (real)0.5};
+    FOR_SETS {
+        double loss[2 * P], plain[P];
+        real lse[2 * P];
+        fill(z, 2 * P * V, 9);
+        memcpy(z + P * V, z, P * V * sizeof *z);
+        memcpy(g, z, sizeof g);
+        memcpy(one, z, sizeof one);
+        k->xent(one, targets, weights, (real)0.1, 2, true, plain, NULL, P, V);
+        k->xent_pairs(g, targets, weights, (real)0.1, 3, 2, true, loss, lse, P, V);
+        for (int r = 0; r < 2 * P; r++) {
+            assert_true(fabs(loss[r] - plain[r % P]) < 1e-5);
+            assert_close("equal views", g + r * V, one + r % P * V, V, 1e-5);
+        }
+        fill(z, 2 * P * V, 10);
+        memcpy(g, z, sizeof g);
+        k->xent_pairs(g, targets, weights, 0, 3, 2, false, loss, lse, P, V);
+        assert_same_bits("logits without gradient", g, z, 2 * P * V);
+        double sum = 0;
+        for (int j = 0; j < V; j++) {
+            const double a = (double)z[2 * V + j] - (double)lse[2],
+                         b = (double)z[(P + 2) * V + j] - (double)lse[P + 2];
+            sum += (exp(a) - exp(b)) * (a - b);
+        }
+        const double want = 0.5 * ((double)lse[2] - (double)z[2 * V + 500] + 3 * sum / 4);
+        if (fabs(loss[2] - want) > 1e-5) fail_msg("%s: %g, wanted %g", k->name, loss[2], want);
+        assert_true(loss[1] == 0 && loss[P + 1] == 0);
+    }
+}
+
 /* ---- rotary, gather, cells ---- */
 
 static void rotation_turns_and_returns(void **state) {
@@ -522,6 +558,7 @@ int main(void) {
         cmocka_unit_test(dropout_is_by_counter),
         cmocka_unit_test(norms),
         cmocka_unit_test(cross_entropy),
+        cmocka_unit_test(cross_entropy_of_pairs),
         cmocka_unit_test(rotation_turns_and_returns),
         cmocka_unit_test(rows_are_gathered),
         cmocka_unit_test(cells),

@@ -3,6 +3,7 @@
  * double build: grad_ops.c.) */
 #include "small_step.h"
 #include "base/mem.h"
+#include "golden/xent_golden.h"
 
 #include <math.h>
 
@@ -261,6 +262,36 @@ static void eval_is_light(void **state) {
     qkv_tape_free(&t);
 }
 
+/* ---- pairs that should agree, against PyTorch ---- */
+
+static void xent_pairs(void **state) {
+    (void)state;
+    enum { N = 2 * XENT_PAIRS * XENT_V };
+    real z[N];
+    for (int i = 0; i < N; i++) z[i] = (real)((i * 37) % 101 - 50) / 16;
+    qkv_tape t;
+    assert_ok(qkv_tape_init(&t));
+    qkv_tape_begin(&t, QKV_TRAIN, 1, 1);
+    qkv_tensor *x = qkv_tensor_wrap(&t, z, 2 * XENT_PAIRS, XENT_V);
+    x->wants_grad = true;
+    qkv_xent_spec spec = {.targets = xent_targets,
+                          .smoothing = (real)xent_smoothing,
+                          .agree = (real)xent_agree,
+                          .scale = 1};
+    qkv_tensor *loss = qkv_xent(&t, x, NULL, NULL, &spec);
+    assert_ok(qkv_tape_status(&t));
+    if (fabs((double)loss->data[0] - xent_loss) > 1e-5)
+        fail_msg("loss %.8g, wanted %.8g", (double)loss->data[0], xent_loss);
+    assert_ok(qkv_tape_backward(&t, &loss, 1));
+    assert_close("gradient", x->grad, xent_grad, N, 2e-6);
+    qkv_tape_begin(&t, QKV_TRAIN, 1, 2);
+    const int32_t other[] = {3, 0, 6, 3, 1, 6};
+    spec.targets = other;
+    qkv_xent(&t, qkv_tensor_wrap(&t, z, 2 * XENT_PAIRS, XENT_V), NULL, NULL, &spec);
+    assert_fails(qkv_tape_status(&t), QKV_USAGE, "two views of each row");
+    qkv_tape_free(&t);
+}
+
 /* ---- counts and row losses of xent, over several chunks ---- */
 
 static void xent_counts(void **state) {
@@ -305,6 +336,7 @@ int main(void) {
         cmocka_unit_test(bf16_is_near),
         cmocka_unit_test(packed_is_alone),
         cmocka_unit_test(eval_is_light),
+        cmocka_unit_test(xent_pairs),
         cmocka_unit_test(xent_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,10 +3,11 @@
 #include "harness.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "train/loop.h"
+#include "train/find_lr.h"
 
 #include <ftw.h>
 #include <math.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* ---- a little task: which of two marks occurs in a text of noise? ---- */
@@ -186,9 +187,9 @@ static void run_stopping(const char *assignments, const int64_t *stops, const in
 
 static void resumed_is_never_stopped(void **state) {
     (void)state;
-    static const char *const settings[] = {"", "accumulate=3 optimizer=muon ema=0.9",
+    static const char *const settings[] = {"r_drop=1", "accumulate=3 optimizer=muon ema=0.9",
                                            "optimizer=sgd group=4 save_every=7 ema=0.95",
-                                           "save_every=4 average=3"};
+                                           "save_every=4 average=3 unfreeze=1 layer_decay=0.5"};
     static const int64_t stops[][5] = {
         {1, 5, 20, 0}, {3, 9, 0, 0}, {12, 13, 0, 0}, {4, 13, 24, 30, 0}};
     enum { LARGEST = 100000 };
@@ -201,6 +202,28 @@ static void resumed_is_never_stopped(void **state) {
         run_stopping(settings[i], stops[i], (const int[]){1, 2, 3, 1, 2}, parts, &m);
         assert_int_equal(n, m);
         assert_same_bits(settings[i], parts, whole, n);
+    }
+    test_free(whole);
+    test_free(parts);
+}
+
+/* Stopped at each of many steps in turn (50 in the long tests), with other threads every time. */
+static void any_stop_is_no_stop(void **state) {
+    (void)state;
+    enum { LARGEST = 100000 };
+    const bool many = getenv("QKV_LONG") != NULL;
+    const char *settings = "steps=60 save_every=7 average=2 r_drop=0.5 ema=0";
+    real *whole = test_malloc(LARGEST * sizeof *whole),
+         *parts = test_malloc(LARGEST * sizeof *parts);
+    int64_t n, m;
+    run_stopping(settings, (const int64_t[]){0}, NULL, whole, &n);
+    for (int64_t stop = many ? 1 : 7; stop <= 50; stop += many ? 1 : 14) {
+        run_stopping(settings, (const int64_t[]){stop, 0},
+                     (const int[]){1 + (int)(stop % 4), 1 + (int)(stop / 4 % 3)}, parts, &m);
+        char name[32];
+        snprintf(name, sizeof name, "stopped at %d", (int)stop);
+        assert_int_equal(n, m);
+        assert_same_bits(name, parts, whole, n);
     }
     test_free(whole);
     test_free(parts);
@@ -239,7 +262,7 @@ static void bad_steps(void **state) {
     assert_ok(qkv_loop_init(&s.loop));
     qkv_param *p = qkv_model_params(s.model)->list[0];
     for (int64_t i = 0; i < p->spec.rows * p->spec.cols; i++) p->tensor.data[i] = (real)NAN;
-    assert_fails(qkv_loop_run(&s.loop), QKV_NUMERIC, "training stopped at step 3");
+    assert_fails(qkv_loop_run(&s.loop), QKV_NUMERIC, "training stopped at step 3: ");
     assert_int_equal(s.loop.skipped, 3);
     assert_int_equal(s.n_notes, 2);
     assert_int_equal(s.loop.stepper.optim.step, 0);
@@ -259,6 +282,134 @@ static void bad_steps(void **state) {
     assert_int_equal(qkv_kern_get()->first_not_finite(q->values, q->length), -1);
     drop(&s);
     new_folder();
+}
+
+/* A gradient far over the usual is passed over once, with a file that names its rows; the weights do not move. */
+static void outliers(void **state) {
+    (void)state;
+    subject s;
+    make(&s, "steps=61 outlier=50 clip=0", new_folder());
+    assert_ok(qkv_loop_init(&s.loop));
+    s.stop_at = 60;
+    assert_int_equal(qkv_loop_run(&s.loop), QKV_INTERRUPTED);
+    assert_int_equal(s.loop.skipped, 0);
+    s.stop_at = 0;
+    s.loop.usual *= 1e-8; /* as if all steps before had been ten thousand times smaller */
+    const qkv_params *p = qkv_model_params(s.model);
+    real *before = test_malloc((size_t)p->length * sizeof *before);
+    memcpy(before, p->values, (size_t)p->length * sizeof *before);
+    const double usual = s.loop.usual;
+    assert_ok(qkv_loop_run(&s.loop));
+    assert_int_equal(s.loop.skipped, 1);
+    assert_int_equal(s.n_notes, 1);
+    assert_same_bits("weights", p->values, before, p->length);
+    assert_true(s.loop.usual > usual && s.loop.usual < 100 * usual);
+    char path[128], text[512] = "";
+    snprintf(path, sizeof path, "%s/incidents/step-00000061.json", folder);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    assert_non_null(strstr(text, "over the limit"));
+    assert_non_null(strstr(text, "\"rows\""));
+    test_free(before);
+    drop(&s);
+    new_folder();
+}
+
+/* Layers learn at rates by their height, and from the pass on at which they are unfrozen. */
+static void depth_sets_rates(void **state) {
+    (void)state;
+    subject s;
+    make(&s, "layer_decay=0.5 unfreeze=2", NULL);
+    assert_ok(qkv_loop_init(&s.loop));
+    const qkv_params *p = qkv_model_params(s.model);
+    const int64_t epochs[] = {0, 1, 2, 3, 4};
+    for (int e = 0; e < 5; e++) {
+        qkv_rates_set(&s.loop.rates, epochs[e]);
+        for (size_t i = 0; i < p->n; i++) {
+            const char *name = p->list[i]->name;
+            const int height = strstr(name, ".layers.0.")                              ? 1
+                               : strstr(name, "embedding") || strstr(name, "position") ? 2
+                                                                                       : 0;
+            const double want = height > epochs[e] / 2 ? 0 : pow(0.5, height);
+            if (s.loop.stepper.optim.lr_scale[i] != want)
+                fail_msg("%s: %g in pass %d, wanted %g", name, s.loop.stepper.optim.lr_scale[i], e,
+                         want);
+        }
+    }
+    drop(&s);
+}
+
+static void classes_weigh_the_same(void **state) {
+    (void)state;
+    subject s;
+    make(&s, "class_weights=balanced", NULL);
+    for (int64_t i = 0; i < s.train.n; i++) s.train.label[i] = i % 10 == 0;
+    assert_ok(qkv_loop_init(&s.loop));
+    assert_true(fabs((double)s.loop.class_weights[0] - 400 / (2 * 360.0)) < 1e-6);
+    assert_true(fabs((double)s.loop.class_weights[1] - 5) < 1e-6);
+    drop(&s);
+}
+
+static void one_batch_is_learned(void **state) {
+    (void)state;
+    subject s;
+    make_with(&s, 0, "overfit=true steps=150", NULL);
+    s.loop.valid = NULL;
+    assert_ok(qkv_loop_init(&s.loop));
+    assert_ok(qkv_loop_run(&s.loop));
+    qkv_step_result r = {0};
+    assert_ok(qkv_stepper_evaluate(&s.loop.stepper, &s.loop.train_batches, 0, &r));
+    assert_int_equal(r.n_right, r.n_targets);
+    assert_true(r.loss / (double)r.n_targets < 0.02);
+    drop(&s);
+}
+
+/* A budget in minutes is one in steps from the start: the same bits as with that many steps, stopped or not. */
+static void minutes_become_steps(void **state) {
+    (void)state;
+    subject timed, counted;
+    char steps[64];
+    make(&timed, "minutes=0.005 save_every=5 ema=0.9", new_folder());
+    assert_ok(qkv_loop_init(&timed.loop));
+    const int64_t n = timed.loop.steps;
+    assert_true(n >= 1);
+    snprintf(steps, sizeof steps, "steps=%lld save_every=5 ema=0.9", (long long)n);
+    make(&counted, steps, NULL);
+    assert_ok(qkv_loop_init(&counted.loop));
+    const qkv_params *p = qkv_model_params(timed.model), *q = qkv_model_params(counted.model);
+    assert_same_bits("after the rehearsal", p->values, q->values, p->length);
+    timed.stop_at = 2;
+    assert_int_equal(qkv_loop_run(&timed.loop), n > 1 ? QKV_INTERRUPTED : QKV_OK);
+    drop(&timed);
+    make(&timed, "minutes=0.005 save_every=5 ema=0.9", folder);
+    assert_ok(qkv_loop_init(&timed.loop));
+    assert_int_equal(timed.loop.steps, n);
+    assert_ok(qkv_loop_run(&timed.loop));
+    assert_ok(qkv_loop_run(&counted.loop));
+    p = qkv_model_params(timed.model);
+    assert_same_bits("at the end", p->values, q->values, p->length);
+    assert_same_bits("average", timed.loop.stepper.optim.ema, counted.loop.stepper.optim.ema,
+                     p->length);
+    drop(&timed);
+    drop(&counted);
+    new_folder();
+}
+
+static void finds_a_rate(void **state) {
+    (void)state;
+    subject s;
+    qkv_lr_trial trials[60];
+    int64_t used;
+    double best;
+    make(&s, "", NULL);
+    assert_ok(qkv_loop_init(&s.loop));
+    assert_ok(qkv_loop_find_lr(&s.loop, 1e-6, 10, trials, 60, &used, &best));
+    assert_true(used > 20);
+    assert_true(trials[1].lr > trials[0].lr);
+    if (!(best > 1e-5 && best < 0.3)) fail_msg("a rate of %g", best);
+    drop(&s);
 }
 
 static void patience_ends(void **state) {
@@ -311,8 +462,15 @@ int main(void) {
         cmocka_unit_test(steps_allocate_nothing),
         cmocka_unit_test(accumulation_is_one_batch),
         cmocka_unit_test(resumed_is_never_stopped),
+        cmocka_unit_test(any_stop_is_no_stop),
         cmocka_unit_test(averages),
         cmocka_unit_test(bad_steps),
+        cmocka_unit_test(outliers),
+        cmocka_unit_test(depth_sets_rates),
+        cmocka_unit_test(classes_weigh_the_same),
+        cmocka_unit_test(one_batch_is_learned),
+        cmocka_unit_test(minutes_become_steps),
+        cmocka_unit_test(finds_a_rate),
         cmocka_unit_test(patience_ends),
         cmocka_unit_test(another_run_is_refused),
         cmocka_unit_test(schedules),

@@ -23,7 +23,7 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
 static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
                         int64_t *n_right) {
     real *weights = NULL;
-    if (spec->class_weights) {
+    if (spec->class_weights && t->mode == QKV_TRAIN) {
         weights = qkv_tape_alloc(t, NULL, (size_t)b->n_targets * sizeof *weights);
         for (int64_t i = 0; weights && i < b->n_targets; i++)
             weights[i] = spec->class_weights[b->targets[i]];
@@ -32,6 +32,7 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
                     &(qkv_xent_spec){.targets = b->targets,
                                      .weights = weights,
                                      .smoothing = t->mode == QKV_TRAIN ? (real)spec->smoothing : 0,
+                                     .agree = t->mode == QKV_TRAIN ? (real)spec->r_drop : 0,
                                      .scale = 1,
                                      .n_right = n_right});
 }

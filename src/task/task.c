@@ -14,11 +14,13 @@ const qkv_task *qkv_task_get(qkv_task_kind kind) {
 
 qkv_tensor *qkv_task_vocab_loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                                 const qkv_batch *b, qkv_tensor *x, int64_t *n_right) {
-    const real smoothing = t->mode == QKV_TRAIN ? (real)spec->smoothing : 0;
-    return qkv_model_vocab_loss(
-        t, m, x,
-        &(qkv_xent_spec){
-            .targets = b->targets, .smoothing = smoothing, .scale = 1, .n_right = n_right});
+    const bool training = t->mode == QKV_TRAIN;
+    return qkv_model_vocab_loss(t, m, x,
+                                &(qkv_xent_spec){.targets = b->targets,
+                                                 .smoothing = training ? (real)spec->smoothing : 0,
+                                                 .agree = training ? (real)spec->r_drop : 0,
+                                                 .scale = 1,
+                                                 .n_right = n_right});
 }
 
 int32_t *qkv_task_layout(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
@@ -42,10 +44,22 @@ int32_t *qkv_task_layout(qkv_tape *t, const qkv_batcher *b, const int64_t *examp
     return ids;
 }
 
+/* The list and the list again, in the arena. */
+static const int64_t *twice(qkv_tape *t, const int64_t *examples, int64_t n) {
+    int64_t *list = qkv_tape_alloc(t, NULL, 2 * (size_t)n * sizeof *list);
+    for (int64_t i = 0; i < 2 * n && list; i++) list[i] = examples[i % n];
+    return list;
+}
+
 qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                             const qkv_batcher *b, const int64_t *examples, int64_t n,
                             qkv_batch *batch, qkv_tensor **loss, qkv_loss_out *out) {
     const qkv_task *task = qkv_task_get(qkv_model_config(m)->task);
+    if (t->mode == QKV_TRAIN && spec->r_drop > 0) {
+        examples = twice(t, examples, n);
+        n *= 2;
+        if (!examples) return qkv_tape_status(t);
+    }
     *batch = (qkv_batch){.n_sequences = n};
     *out = (qkv_loss_out){0};
     task->assemble(t, spec, b, examples, n, batch);

@@ -1,19 +1,17 @@
 /* The loop proper. */
 #include "train/loop.h"
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/mem.h"
 #include "train/parallel.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-enum {
-    SKIPS_IN_A_ROW = 3, /* steps that are not finite before the run gives up */
-    TIMED_STEPS = 10    /* steps after which a budget in minutes becomes one in steps */
-};
+enum { OVERFIT_STEPS = 200 };
 
 static const char *const qkv_precision_names[] = {"f32", "bf16", NULL};
+static const char *const qkv_class_weights_names[] = {"none", "balanced", NULL};
 static const char *const qkv_on_nan_names[] = {"skip", "stop", NULL};
 enum { ON_NAN_SKIP, ON_NAN_STOP };
 
@@ -37,10 +35,11 @@ static void choose(qkv_loop *l) {
     if (c->batch_tokens == 0) /* some sixty updates a pass, within reason */
         c->batch_tokens = tokens / 60 < 512 ? 512 : tokens / 60 > 4096 ? 4096 : tokens / 60;
     if (c->epochs == 0) c->epochs = tokens < 200000 ? 30 : tokens < 2000000 ? 12 : 5;
+    if (c->overfit && c->steps == 0) c->steps = OVERFIT_STEPS;
     if (c->lr == 0) c->lr = 1e-3 * sqrt(64 / (double)qkv_model_config(l->model)->d_model);
 }
 
-/* The number of steps that the budget gives; with `minutes` alone a guess that is corrected later. */
+/* The number of steps that the budget gives; with `minutes` a guess that is corrected before the first. */
 static int64_t budget(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
     if (c->steps) return c->steps;
@@ -78,10 +77,28 @@ static qkv_status make_batches(qkv_loop *l) {
     return QKV_OK;
 }
 
+/* A class's weight is what it would have of the examples if all had as many: n / (classes × its own). */
+static qkv_status weigh_classes(qkv_loop *l) {
+    const int64_t classes = qkv_model_config(l->model)->classes;
+    if (!l->config.class_weights || !l->train->label) return QKV_OK;
+    QKV_TRY_ALLOC(l->class_weights = qkv_zalloc((size_t)classes, sizeof *l->class_weights));
+    int64_t *count = qkv_zalloc((size_t)classes, sizeof *count);
+    if (!count) return QKV_FAILED;
+    for (int64_t i = 0; i < l->train->n; i++) count[l->train->label[i]]++;
+    for (int64_t k = 0; k < classes; k++)
+        if (count[k])
+            l->class_weights[k] = (real)((double)l->train->n / (double)(classes * count[k]));
+    qkv_free(count);
+    l->task.class_weights = l->class_weights;
+    return QKV_OK;
+}
+
 static qkv_status make_ready(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
     if (c->ema > 0 && c->average > 1)
         return qkv_fail(QKV_USAGE, "ema and average are two ways to the same; give one of them");
+    if (c->r_drop > 0 && qkv_model_config(l->model)->task == QKV_TASK_MLM)
+        return qkv_fail(QKV_USAGE, "r_drop: not for mlm, where two passes hide different tokens");
     choose(l);
     QKV_TRY(make_batches(l));
     qkv_optim_spec optim = qkv_optim_defaults((qkv_optim_kind)c->optimizer);
@@ -89,15 +106,20 @@ static qkv_status make_ready(qkv_loop *l) {
     optim.decay = c->weight_decay;
     optim.ema = c->ema;
     l->task.smoothing = c->label_smoothing;
+    l->task.r_drop = c->r_drop;
     l->task.mask_rate = c->mask_rate;
+    QKV_TRY(weigh_classes(l));
     QKV_TRY(
         qkv_stepper_init(&l->stepper, l->model, &optim, &l->task, c->precision, (uint64_t)c->seed));
+    QKV_TRY(qkv_rates_init(&l->rates, &l->stepper.optim, c->layer_decay, c->unfreeze));
     QKV_TRY(qkv_average_init(&l->average, &l->stepper.optim, c->average));
     l->steps = budget(l);
     l->timed = c->minutes > 0;
     l->best = -INFINITY;
     bool found = false;
+    if (l->cpu_start == 0) l->cpu_start = qkv_cpu_seconds();
     if (l->run) QKV_TRY(qkv_loop_restore(l, "last", &found));
+    if (l->timed) QKV_TRY(qkv_loop_find_steps(l));
     set_schedule(l);
     return QKV_OK;
 }
@@ -110,9 +132,15 @@ qkv_status qkv_loop_init(qkv_loop *l) {
 
 void qkv_loop_free(qkv_loop *l) {
     qkv_average_free(&l->average);
+    qkv_rates_free(&l->rates);
+    qkv_free(l->class_weights);
     if (l->stepper.model) qkv_stepper_free(&l->stepper);
     qkv_batcher_free(&l->train_batches);
     qkv_batcher_free(&l->valid_batches);
+}
+
+double qkv_loop_cpu(const qkv_loop *l) {
+    return l->cpu_before + qkv_cpu_seconds() - l->cpu_start;
 }
 
 /* ---- telling ---- */
@@ -141,16 +169,17 @@ static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
                       .norm = u->norm,
                       .tokens_per_s = (double)r->tokens / l->recent_seconds};
     p.gflops = 6 * r->macs / l->recent_seconds * 1e-9;
+    p.share = l->peak > 0 ? p.gflops / l->peak : 0;
     p.seconds_left =
-        (qkv_now() - l->started) / (double)(l->step ? l->step : 1) * (double)(l->steps - l->step);
+        (qkv_now() - l->started) / (double)(l->step - l->started_at) * (double)(l->steps - l->step);
     return qkv_loop_tell(l, &p);
 }
 
 /* ---- a step ---- */
 
-/* Moves `epoch` and `batch` to where step `step` begins: passes differ in their number of batches only for streams. */
-static void find_place(qkv_loop *l) {
-    int64_t left = l->step * l->config.accumulate;
+/* Passes differ in their number of batches only for streams. */
+void qkv_loop_find_place(qkv_loop *l) {
+    int64_t left = l->config.overfit ? 0 : l->step * l->config.accumulate;
     l->epoch = 0;
     for (;;) {
         qkv_batcher_plan(&l->train_batches, l->epoch);
@@ -162,11 +191,12 @@ static void find_place(qkv_loop *l) {
 }
 
 /* This rank's share of batch i of a step's k: whole batches where they can be dealt out evenly, else a part of each. */
-static qkv_status accumulate(qkv_loop *l, int64_t i, int64_t k, qkv_step_result *r) {
+static qkv_status accumulate(qkv_loop *l, int64_t batch, int64_t i, qkv_step_result *r) {
     const int rank = qkv_parallel_rank(), size = qkv_parallel_size();
+    const int64_t k = l->config.accumulate;
     const bool whole = k % size == 0;
     if (whole && i / (k / size) != rank) return QKV_OK;
-    return qkv_stepper_accumulate_part(&l->stepper, &l->train_batches, l->batch, whole ? 0 : rank,
+    return qkv_stepper_accumulate_part(&l->stepper, &l->train_batches, batch, whole ? 0 : rank,
                                        whole ? 1 : size, (uint64_t)(l->step * k + i), r);
 }
 
@@ -186,63 +216,55 @@ static qkv_status add_ranks(qkv_status status, qkv_step_result *r) {
     return x[0] > 0 ? qkv_parallel_agree(status) : QKV_OK;
 }
 
-static qkv_status run_step(qkv_loop *l, qkv_update *u) {
-    const int64_t k = l->config.accumulate;
-    qkv_step_result r = {0};
+qkv_status qkv_loop_gradients(qkv_loop *l, qkv_step_result *r) {
     qkv_status status = QKV_OK;
-    for (int64_t i = 0; i < k; i++) {
-        if (l->batch == l->train_batches.n_batches) {
-            qkv_batcher_plan(&l->train_batches, ++l->epoch);
-            l->batch = 0;
-        }
-        if (status == QKV_OK) status = accumulate(l, i, k, &r);
-        l->batch++;
+    for (int64_t i = 0; i < l->config.accumulate; i++) {
+        const int64_t batch = qkv_loop_next_batch(l);
+        if (status == QKV_OK) status = accumulate(l, batch, i, r);
     }
-    QKV_TRY(add_ranks(status, &r));
-    QKV_TRY(qkv_stepper_update(&l->stepper, u, &r));
-    l->recent.loss += r.loss;
-    l->recent.n_targets += r.n_targets;
-    l->recent.n_right += r.n_right;
-    l->recent.tokens += r.tokens;
-    l->recent.macs += r.macs;
-    return QKV_OK;
+    return add_ranks(status, r);
 }
 
-/* A step that was not finite: nothing was changed; note it and go on, or give up. */
-static qkv_status skip_step(qkv_loop *l) {
-    qkv_progress p = {.kind = QKV_PROGRESS_NOTE, .text = qkv_error()};
-    qkv_params_zero_grads(qkv_model_params(l->model));
-    l->skipped++;
-    l->skipped_in_a_row++;
-    const bool give_up = l->config.on_nan == ON_NAN_STOP || l->skipped_in_a_row >= SKIPS_IN_A_ROW;
-    if (give_up)
-        return qkv_fail_in(QKV_NUMERIC,
-                           "training stopped at step %lld; the last good checkpoint is untouched",
-                           (long long)l->step + 1);
-    return qkv_loop_tell(l, &p);
+int64_t qkv_loop_next_batch(qkv_loop *l) {
+    if (l->config.overfit) return 0;
+    if (l->batch == l->train_batches.n_batches) {
+        qkv_batcher_plan(&l->train_batches, ++l->epoch);
+        l->batch = 0;
+    }
+    return l->batch++;
+}
+
+static qkv_status run_step(qkv_loop *l, qkv_update *u, qkv_step_result *r) {
+    qkv_rates_set(&l->rates, l->epoch + (l->batch == l->train_batches.n_batches));
+    QKV_TRY(qkv_loop_gradients(l, r));
+    QKV_TRY(qkv_stepper_update(&l->stepper, u, r));
+    qkv_loop_norm_seen(l, u->norm);
+    l->recent.loss += r->loss;
+    l->recent.n_targets += r->n_targets;
+    l->recent.n_right += r->n_right;
+    l->recent.tokens += r->tokens;
+    l->recent.macs += r->macs;
+    return QKV_OK;
 }
 
 static qkv_status one_step(qkv_loop *l, qkv_update *u) {
     const double begin = qkv_now();
-    *u = (qkv_update){.lr = qkv_schedule_lr(&l->schedule, l->step + 1), .clip = l->config.clip};
-    qkv_status status = run_step(l, u);
+    qkv_step_result r = {0};
+    *u = (qkv_update){.lr = qkv_schedule_lr(&l->schedule, l->step + 1),
+                      .clip = l->config.clip,
+                      .limit = qkv_loop_norm_limit(l),
+                      .norm = NAN};
+    qkv_status status = run_step(l, u, &r);
     const bool skipped = status == QKV_NUMERIC;
     if (skipped)
-        status = skip_step(l);
+        status = qkv_loop_skip(l, u, &r, l->config.on_nan == ON_NAN_STOP);
     else
         l->skipped_in_a_row = 0;
     QKV_TRY(status);
     l->step++;
-    if (skipped) find_place(l); /* all batches of the step are passed over, whichever failed */
+    if (skipped)
+        qkv_loop_find_place(l); /* all batches of the step are passed over, whichever failed */
     l->recent_seconds += qkv_now() - begin;
-    if (l->timed && l->step == TIMED_STEPS) { /* from now on the budget is one in steps */
-        double pace = (qkv_now() - l->started) / TIMED_STEPS;
-        qkv_parallel_share(&pace, sizeof pace);
-        l->steps = (int64_t)(l->config.minutes * 60 / pace);
-        if (l->steps < TIMED_STEPS) l->steps = TIMED_STEPS;
-        l->timed = false;
-        set_schedule(l);
-    }
     return QKV_OK;
 }
 
@@ -283,7 +305,12 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
 /* The end of a stretch: takes a snapshot, validates, tells and saves. A stop during the validation leaves it pending: the
  * resumed run begins with it. */
 static qkv_status mark(qkv_loop *l) {
-    qkv_progress p = {.kind = QKV_PROGRESS_VALID};
+    const double targets = l->recent.n_targets ? (double)l->recent.n_targets : 1;
+    qkv_progress p = {.kind = QKV_PROGRESS_VALID,
+                      .train_loss = l->recent.n_targets ? l->recent.loss / targets : NAN,
+                      .seconds = qkv_now() - l->started};
+    l->recent = (qkv_step_result){0};
+    l->recent_seconds = 0;
     l->pending = true;
     qkv_optim_settle(&l->stepper.optim);
     qkv_average_take(&l->average, l->step);
@@ -302,6 +329,7 @@ static bool out_of_patience(const qkv_loop *l) {
 static bool is_due(const qkv_loop *l, int64_t epoch, bool fresh) {
     if (l->step >= l->steps) return true;
     if (l->config.save_every) return l->step % l->config.save_every == 0;
+    if (l->config.overfit) return false;
     return l->batch == l->train_batches.n_batches || (l->epoch > epoch && !fresh);
 }
 
@@ -315,14 +343,13 @@ static qkv_status run_stretch(qkv_loop *l) {
         l->pending = is_due(l, epoch, fresh);
         QKV_TRY(report_step(l, &u));
     }
-    l->recent = (qkv_step_result){0};
-    l->recent_seconds = 0;
     return mark(l);
 }
 
 qkv_status qkv_loop_run(qkv_loop *l) {
     l->started = qkv_now();
-    find_place(l);
+    l->started_at = l->step;
+    qkv_loop_find_place(l);
     qkv_status status = QKV_OK;
     while (status == QKV_OK && (l->pending || (l->step < l->steps && !out_of_patience(l))))
         status = run_stretch(l);

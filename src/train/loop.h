@@ -7,6 +7,7 @@
 
 #include "base/settings.h"
 #include "train/average.h"
+#include "train/rates.h"
 #include "train/schedule.h"
 #include "train/step.h"
 
@@ -25,10 +26,15 @@ typedef struct qkv_loop {
     qkv_model *model; /* allocated for training and initialised */
     qkv_task_spec task;
     const qkv_encoded *train;
+    const int64_t
+        *train_rows; /* the row of the data (from 1) that each example was made of; NULL: unknown */
     const qkv_encoded *valid; /* NULL: no validation */
     const char *run;          /* folder of the run; NULL: nothing is written */
     bool (*progress)(void *user, const qkv_progress *p); /* NULL: silent; false asks to stop */
     void *user;
+    double peak; /* GFLOP/s that this machine could do; 0: unknown */
+    double
+        cpu_start; /* processor seconds used when the run began in this process; 0: when the loop was made */
 
     /* what a checkpoint holds, beside weights and moments */
     int64_t step;  /* steps done, skipped ones included */
@@ -36,18 +42,23 @@ typedef struct qkv_loop {
     int64_t skipped, skipped_in_a_row;
     int64_t best_step, stale; /* best validation so far; validations since */
     double best;
-    bool pending; /* the step ended a stretch, but was not validated yet */
+    double usual;      /* running mean of the gradient's squared norm */
+    double cpu_before; /* processor seconds of earlier processes */
+    bool pending;      /* the step ended a stretch, but was not validated yet */
 
     /* the loop's own */
     qkv_stepper stepper;
     qkv_average average;
+    qkv_rates rates;
+    real *class_weights;
     qkv_batcher train_batches, valid_batches;
     qkv_schedule schedule;
     qkv_step_result recent; /* since the last report */
     double recent_seconds, started, valid_loss, valid_right;
+    int64_t started_at;   /* the step at which this process began */
     int64_t epoch, batch; /* where the next step begins */
     int64_t saved;        /* the step of the last checkpoint */
-    bool timed;           /* `steps` is still to be found from `minutes` */
+    bool timed;           /* `steps` is still to be found from `minutes`: see pace.c */
 } qkv_loop;
 
 /* Makes ready; resumes from the run folder's last checkpoint if there is one. Settings that were left to us are chosen
@@ -61,8 +72,25 @@ qkv_status qkv_loop_run(qkv_loop *l);
 /* Loss, share of right answers over `valid_batches`' data, of the weights that are in place. */
 qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum);
 
+/* Processor seconds of the run so far, those before resuming included. */
+double qkv_loop_cpu(const qkv_loop *l);
+
 /* ---- between the files of the loop ---- */
 
+/* Finds `steps` from `minutes` before the first step; leaves weights and moments as they were. */
+qkv_status qkv_loop_find_steps(qkv_loop *l);
+
+/* Moves `epoch` and `batch` to where step `step` begins. */
+void qkv_loop_find_place(qkv_loop *l);
+/* The number of the next batch, of the planned pass; plans the next pass where one has ended. */
+int64_t qkv_loop_next_batch(qkv_loop *l);
+/* Adds up the gradients and counts of a step's batches, of all ranks. */
+qkv_status qkv_loop_gradients(qkv_loop *l, qkv_step_result *r);
+/* The norm over which a step counts as an outlier (0: none does yet), and what keeps the measure of that. */
+double qkv_loop_norm_limit(const qkv_loop *l);
+void qkv_loop_norm_seen(qkv_loop *l, double norm);
+/* After a step failed with QKV_NUMERIC (message set), nothing having been changed: notes it, and goes on or gives up. */
+qkv_status qkv_loop_skip(qkv_loop *l, const qkv_update *u, const qkv_step_result *r, bool stop);
 /* Writes a checkpoint of this moment. */
 qkv_status qkv_loop_save(qkv_loop *l, bool best);
 /* Puts the checkpoint `which` ("last", "best") in place; *found false when there is none. */

@@ -349,15 +349,11 @@ static qkv_status refuse(const qkv_optim *o) {
             int64_t col =
                 untouched(p, row) ? -1 : qkv_kern_get()->first_not_finite(g, p->spec.cols);
             if (col >= 0)
-                return qkv_fail(QKV_NUMERIC,
-                                "step %lld: the gradient of %s is %g at [%lld, %lld]; a lower "
-                                "learning rate, a longer warm-up or clipping may help",
-                                (long long)o->step + 1, p->name, (double)g[col], (long long)row,
-                                (long long)col);
+                return qkv_fail(QKV_NUMERIC, "the gradient of %s is %g at [%lld, %lld]", p->name,
+                                (double)g[col], (long long)row, (long long)col);
         }
     }
-    return qkv_fail(QKV_NUMERIC, "step %lld: the norm of the gradient is not finite",
-                    (long long)o->step + 1);
+    return qkv_fail(QKV_NUMERIC, "the norm of the gradient is not finite");
 }
 
 /* ---- a step ---- */
@@ -419,6 +415,9 @@ qkv_status qkv_optim_step(qkv_optim *o, qkv_update *u) {
     if (!qkv_parallel_reduce(o->params->grads, o->cut)) return QKV_FAILED;
     u->norm = scale * qkv_optim_grad_norm(o);
     if (!isfinite(u->norm)) return refuse(o);
+    if (u->limit > 0 && u->norm > u->limit)
+        return qkv_fail(QKV_NUMERIC, "the norm of the gradient is %.3g, over the limit of %.3g",
+                        u->norm, u->limit);
     if (o->step - o->history_base == HISTORY) qkv_optim_settle(o);
     const double g_scale = u->clip > 0 && u->norm > u->clip ? scale * (u->clip / u->norm) : scale;
     o->lr_history[o->step - o->history_base] = u->lr;

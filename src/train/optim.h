@@ -65,7 +65,8 @@ double qkv_optim_grad_norm(const qkv_optim *o);
 /* Brings the rows of a sparse table that `ids` names up to date (dense parameters: does nothing).
  */
 void qkv_optim_prepare(qkv_optim *o, const qkv_param *table, const int32_t *ids, int64_t n);
-void qkv_optim_settle(qkv_optim *o); /* all rows of all tables; several ranks: all of `ema` on each */
+void qkv_optim_settle(
+    qkv_optim *o); /* all rows of all tables; several ranks: all of `ema` on each */
 
 /* Several ranks: the moments of all segments on rank 0, for a checkpoint; and back to its own only. */
 void qkv_optim_collect(qkv_optim *o);
@@ -76,11 +77,12 @@ typedef struct qkv_update {
     double lr;
     double clip;       /* gradients are scaled by clip/norm when norm > clip > 0 */
     double grad_scale; /* multiplies every gradient first (1 / number of targets); 0 means 1 */
+    double limit;      /* > 0: a larger norm is refused as one that is not finite is */
     double norm;       /* out: the norm of the scaled gradients before clipping */
 } qkv_update;
 
 /* Updates all parameters and zeroes the gradients. Refuses (NUMERIC, naming the parameter and
- * element) when the norm is not finite: nothing is changed then. */
+ * element) when the norm is not finite or over `limit`: nothing is changed then. */
 qkv_status qkv_optim_step(qkv_optim *o, qkv_update *u);
 
 /* After a checkpoint's m, v and step were put in place: all rows are current. */

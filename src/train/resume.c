@@ -43,6 +43,10 @@ static void write_state(const qkv_loop *l, qkv_buf *out) {
     qkv_json_put_bool(&j, l->timed);
     qkv_json_put_key(&j, "pending");
     qkv_json_put_bool(&j, l->pending);
+    qkv_json_put_key(&j, "cpu_seconds");
+    qkv_json_put_real(&j, qkv_loop_cpu(l), 9);
+    qkv_json_put_key(&j, "usual");
+    qkv_json_put_real(&j, l->usual, 17);
     if (isfinite(l->best)) {
         qkv_json_put_key(&j, "best");
         qkv_json_put_real(&j, l->best, 17);
@@ -88,6 +92,8 @@ static qkv_status read_state(qkv_loop *l, qkv_json_at root) {
     QKV_TRY(qkv_json_get_int(root, "seed", true, 0, most, &seed));
     QKV_TRY(qkv_json_get_bool(root, "timed", true, &l->timed));
     QKV_TRY(qkv_json_get_bool(root, "pending", true, &l->pending));
+    QKV_TRY(qkv_json_get_real(root, "cpu_seconds", true, 0, 1e300, &l->cpu_before));
+    QKV_TRY(qkv_json_get_real(root, "usual", true, 0, 1e300, &l->usual));
     QKV_TRY(qkv_json_get_real(root, "best", false, -1e300, 1e300, &l->best));
     if (parameters != qkv_model_params(l->model)->count || seed != l->config.seed)
         return qkv_fail(
@@ -305,10 +311,10 @@ qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found) {
 
 qkv_status qkv_loop_conclude(qkv_loop *l) {
     const int64_t step = l->step, best_step = l->best_step;
-    const double best = l->best;
+    const double best = l->best, cpu_before = l->cpu_before;
     bool found;
     if (l->run && best_step > 0 && best_step != step) QKV_TRY(qkv_loop_restore(l, "best", &found));
-    l->step = step, l->best_step = best_step, l->best = best;
+    l->step = step, l->best_step = best_step, l->best = best, l->cpu_before = cpu_before;
     qkv_optim_settle(&l->stepper.optim);
     qkv_average_enter(&l->average);
     return QKV_OK;

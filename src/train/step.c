@@ -26,14 +26,10 @@ static qkv_status forward(qkv_stepper *s, const qkv_batcher *b, const int64_t *e
     qkv_batch batch;
     qkv_loss_out out;
     QKV_TRY(qkv_task_forward(&s->tape, s->model, &s->task, b, examples, n, &batch, root, &out));
-    if (!isfinite(out.loss))
-        return qkv_fail(QKV_NUMERIC,
-                        "the loss of a batch is %g; a lower learning rate or a longer "
-                        "warm-up may help",
-                        out.loss);
     sum->loss += out.loss;
     sum->n_right += out.n_right;
     sum->n_targets += batch.n_targets;
+    if (!isfinite(out.loss)) return qkv_fail(QKV_NUMERIC, "the loss of a batch is %g", out.loss);
     sum->tokens += batch.tokens;
     sum->sequences += batch.n_sequences;
     sum->macs += qkv_model_macs(s->model, batch.src.rows ? &batch.src.layout : NULL,

@@ -81,3 +81,81 @@ void KERN_NAME(xent)(real *z, const int32_t *targets, const real *weights, real 
         if (t >= 0) row[t] -= (real)(factor * (1 - eps));
     }
 }
+
+/* One row of a pair, with what is known once both were summed. */
+typedef struct view {
+    real *z;
+    real top;
+    double sum, lse, dot; /* Σ exp(z − top), top + log of it, Σ exp(z − top)·(z_p − z_q) */
+} view;
+
+/* Sums of both rows, in one pass over them. */
+static void sum_views(view *p, view *q, int64_t v) {
+    p->top = row_max(p->z, v), q->top = row_max(q->z, v);
+    p->sum = q->sum = p->dot = q->dot = 0;
+    for (int64_t b = 0; b < v; b += RUN) {
+        const int64_t end = b + RUN < v ? b + RUN : v;
+        vreal sum_p = v_set(0), sum_q = v_set(0), dot_p = v_set(0), dot_q = v_set(0);
+        for (int64_t i = b; i < end; i += VW) {
+            const int64_t n = end - i < VW ? end - i : VW;
+            const vreal z_p = v_load_n(p->z + i, n), z_q = v_load_n(q->z + i, n);
+            vreal e_p = v_exp(z_p - p->top), e_q = v_exp(z_q - q->top);
+            if (n < VW) {
+                e_p = v_load_n((const real *)&e_p, n);
+                e_q = v_load_n((const real *)&e_q, n);
+            }
+            sum_p = sum_p + e_p, sum_q = sum_q + e_q;
+            dot_p = dot_p + e_p * (z_p - z_q), dot_q = dot_q + e_q * (z_p - z_q);
+        }
+        p->sum += (double)v_sum(sum_p), q->sum += (double)v_sum(sum_q);
+        p->dot += (double)v_sum(dot_p), q->dot += (double)v_sum(dot_q);
+    }
+    p->lse = (double)p->top + log(p->sum), q->lse = (double)q->top + log(q->sum);
+}
+
+/* With d = log p − log q and J = (KL(p‖q) + KL(q‖p))/2, the derivative of J by the logits of p is
+ *   ½·(p·(d − KL(p‖q)) + p − q),   and that by the logits of q the same with p and q exchanged.
+ * Both rows become factor·(softmax − ε/V) + factor·agree·dJ; the target's share is left to the caller. */
+static void pair_grads(const view *p, const view *q, int64_t v, double factor, double base,
+                       double agree, double kl_pq, double kl_qp) {
+    const real inv_p = (real)(factor / p->sum), inv_q = (real)(factor / q->sum);
+    const real half = (real)(agree / 2), shift = (real)(p->lse - q->lse), off = (real)base;
+    const real k_p = (real)kl_pq, k_q = (real)kl_qp;
+    for (int64_t i = 0; i < v; i += VW) {
+        const int64_t n = v - i < VW ? v - i : VW;
+        const vreal z_p = v_load_n(p->z + i, n), z_q = v_load_n(q->z + i, n), d = z_p - z_q - shift;
+        const vreal s_p = v_exp(z_p - p->top) * inv_p, s_q = v_exp(z_q - q->top) * inv_q;
+        v_store_n(p->z + i, s_p - off + half * (s_p * (d - k_p) + s_p - s_q), n);
+        v_store_n(q->z + i, s_q - off + half * (s_q * (-d - k_q) + s_q - s_p), n);
+    }
+}
+
+void KERN_NAME(xent_pairs)(real *z, const int32_t *targets, const real *weights, real smoothing,
+                           real agree, real scale, bool grad, double *loss, real *lse,
+                           int64_t pairs, int64_t v) {
+    QKV_PARALLEL_FOR_IF(2 * pairs * v >= QKV_PARALLEL_FROM)
+    for (int64_t r = 0; r < pairs; r++) {
+        view p = {.z = z + r * v}, q = {.z = z + (pairs + r) * v};
+        const int32_t t = targets[r];
+        const double w = weights ? (double)weights[r] : 1, eps = (double)smoothing;
+        const double mean_p = eps > 0 ? row_sum(p.z, v) / (double)v : 0,
+                     mean_q = eps > 0 ? row_sum(q.z, v) / (double)v : 0;
+        const double t_p = t >= 0 ? (double)p.z[t] : 0, t_q = t >= 0 ? (double)q.z[t] : 0;
+        sum_views(&p, &q, v);
+        if (lse) lse[r] = (real)p.lse, lse[pairs + r] = (real)q.lse;
+        const double kl_pq = p.dot / p.sum - (p.lse - q.lse), kl_qp = (p.lse - q.lse) - q.dot / q.sum;
+        const double apart = (double)agree * (kl_pq + kl_qp) / 4;
+        const bool counts = t >= 0;
+        loss[r] =
+            counts ? w * ((1 - eps) * (p.lse - t_p) + eps * (p.lse - mean_p) + apart) : 0;
+        loss[pairs + r] =
+            counts ? w * ((1 - eps) * (q.lse - t_q) + eps * (q.lse - mean_q) + apart) : 0;
+        if (!grad) continue;
+        const double factor = counts ? (double)scale * w : 0;
+        pair_grads(&p, &q, v, factor, factor * eps / (double)v, (double)agree, kl_pq, kl_qp);
+        if (counts) {
+            p.z[t] -= (real)(factor * (1 - eps));
+            q.z[t] -= (real)(factor * (1 - eps));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+/* One training run, from the request to the folder: what the files of qkv_train share. */
+#ifndef QKV_API_TRAIN_RUN_H
+#define QKV_API_TRAIN_RUN_H
+
+#include "api/textmodel.h"
+#include "store/tensorboard.h"
+#include "train/loop.h"
+
+#include <stdio.h>
+
+typedef struct qkv_run {
+    const qkv_train_request *request;
+    bool folder; /* the request's `out` is made and used */
+    qkv_task_kind task;
+    qkv_config config;
+    qkv_train_config train;
+    qkv_corpus corpus, valid_corpus;
+    bool has_valid_corpus;
+    qkv_tokenizer *tokenizer;
+    qkv_encoded train_ids, valid_ids;
+    qkv_tokenise_counts counts;
+    qkv_model *model;
+    int lock;
+    FILE *log;
+    qkv_tensorboard board;
+    double cpu_start; /* processor seconds of this process when the run began */
+} qkv_run;
+
+/* ---- train_run.c ---- */
+
+/* Settings, texts, tokenizer, ids; with `folder` the run's folder too: locked, checked against what is there, or begun. To be
+ * freed in any case. */
+qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool folder);
+/* The model: built, initialised, or begun from another's weights. */
+qkv_status qkv_run_model(qkv_run *r);
+void qkv_run_free(qkv_run *r);
+
+/* ---- train_report.c: what a person sees and finds ---- */
+
+/* Opens log.jsonl and the event file. What the log says of steps after `step` (they will be made again) is cut off first. */
+qkv_status qkv_run_open_log(qkv_run *r, int64_t step);
+/* A qkv_loop.progress: writes to the log and passes on; `user` is the run. */
+bool qkv_run_tell(void *user, const qkv_progress *p);
+/* A line for the person; QKV_INTERRUPTED when asked to stop. */
+qkv_status qkv_run_note(qkv_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Data, model, memory and time, before the first step. Refuses what cannot fit into the machine. */
+qkv_status qkv_run_header(qkv_run *r, qkv_loop *l);
+/* The loss curve, in the terminal and as loss.svg, and README.md. */
+qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l);
+
+#endif
