@@ -1,4 +1,5 @@
-/* qkv demo: makes its own data, trains on it, scores the model on rows it has not seen and shows some answers. */
+/* qkv demo: makes its own data, trains on it, scores the models on rows they have not seen and shows some answers; one act
+ * for each task, a row in the table of acts. */
 #include "command.h"
 #include "live.h"
 
@@ -15,7 +16,7 @@ static const cli_option options[] = {
      .letter = 'o',
      .kind = CLI_TEXT,
      .value = "DIR",
-     .help = "keep data and model here (default: a temporary folder)"},
+     .help = "keep data and models here (default: a temporary folder)"},
     {.name = "seed",
      .kind = CLI_INT,
      .value = "N",
@@ -26,14 +27,172 @@ static const cli_option options[] = {
     CLI_OPTION_THREADS,
 };
 
-enum { TRAIN_ROWS = 8000, TEST_ROWS = 1000, SHOWN = 6, PATH = 4200 };
+enum { TEST_ROWS = 1000, SHOWN = 6, LINE = 1024, PATH = 4200 };
+
+/* A row that was held out: its question, and the answer that is wanted. */
+typedef struct row {
+    char question[LINE], answer[LINE];
+} row;
+
+typedef struct act {
+    const char *data, *task;
+    size_t train_rows;
+    const char *intro;
+    const char *set[20]; /* NULL at the end, with room for the seed */
+    /* Answers the rows; shows the first few on stdout and returns how many are right, −1 after an error. */
+    int (*answer)(qkv_text_model *m, const row *rows, int n);
+    const char *use; /* the command that uses the model, "%s" for its folder */
+} act;
+
+/* ---- answers ---- */
+
+static int classify(qkv_text_model *m, const row *rows, int n) {
+    int right = 0;
+    for (int i = 0; i < n; i++) {
+        float p[2];
+        if (qkv_classify(m, &(qkv_text){rows[i].question, strlen(rows[i].question)}, 1, p) !=
+            QKV_OK)
+            return -1;
+        const char *label = qkv_text_model_label(m, p[1] > p[0]);
+        right += strcmp(label, rows[i].answer) == 0;
+        if (i < SHOWN)
+            printf("  %-4s %5.1f %%  %s\n", label, 100 * (double)(p[1] > p[0] ? p[1] : p[0]),
+                   rows[i].question);
+    }
+    return right;
+}
+
+static int translate(qkv_text_model *m, const row *rows, int n) {
+    qkv_text *texts = calloc((size_t)n, sizeof *texts);
+    qkv_translations out;
+    if (!texts) return -1;
+    for (int i = 0; i < n; i++) texts[i] = (qkv_text){rows[i].question, strlen(rows[i].question)};
+    const qkv_translate_options greedy = {.beam = 1};
+    const qkv_status status = qkv_translate(m, texts, (size_t)n, &greedy, &out);
+    free(texts);
+    if (status != QKV_OK) return -1;
+    int right = 0;
+    for (int i = 0; i < n; i++) {
+        right += strcmp(out.at[i].text, rows[i].answer) == 0;
+        if (i < SHOWN) printf("  %-12s %s\n", out.at[i].text, rows[i].question);
+    }
+    qkv_translations_free(&out);
+    return right;
+}
+
+static const act acts[] = {
+    {.data = "reviews",
+     .task = "classify",
+     .train_rows = 8000,
+     .intro = "A Transformer learns to tell good reviews from bad ones. The reviews are made up: "
+              "some remarks, then a\nverdict that counts; words alone do not tell it (\"anything "
+              "but dull\").",
+     .set = {"tokenizer=word", "d_model=64", "layers=2", "heads=4", "d_ff=128", "max_len=64",
+             "epochs=20", "batch_tokens=1024", "lr=0.002"},
+     .answer = classify,
+     .use = "echo \"the plot was anything but dull . still , the film was weak .\" | qkv classify "
+            "%s"},
+    {.data = "numbers",
+     .task = "translate",
+     .train_rows = 20000,
+     .intro = "Another learns to read numbers and dates in English, German and French words and to "
+              "write them in digits.",
+     .set = {"tokenizer=bpe", "vocab_size=160", "d_model=64", "layers=2", "heads=4", "d_ff=256",
+             "max_len=96", "position=rope", "norm_kind=rms", "optimizer=muon", "lr=0.01",
+             "batch_tokens=2048", "epochs=6", "dropout=0"},
+     .answer = translate,
+     .use = "echo \"siebenundachtzigtausenddreihundertzwei\" | qkv translate %s"},
+};
+
+/* ---- the course of an act ---- */
 
 typedef struct demo {
     char folder[4096];
-    char train[PATH], test[PATH], model[PATH];
     bool temporary;
     long long seed;
 } demo;
+
+static void path_in(const demo *d, const act *a, const char *name, char path[PATH]) {
+    snprintf(path, PATH, "%s/%s%s", d->folder, a->data, name);
+}
+
+static qkv_status train(const demo *d, const act *a) {
+    char seed[32], data[PATH], model[PATH];
+    const char *set[sizeof a->set / sizeof *a->set + 1];
+    size_t n = 0;
+    for (; a->set[n]; n++) set[n] = a->set[n];
+    snprintf(seed, sizeof seed, "seed=%lld", d->seed);
+    set[n++] = seed;
+    set[n] = NULL;
+    path_in(d, a, ".train.tsv", data);
+    path_in(d, a, "", model);
+    const char *const files[] = {data, NULL};
+    cli_live live;
+    cli_live_begin(&live, false);
+    const qkv_train_request request = {.task = a->task,
+                                       .train = files,
+                                       .out = model,
+                                       .set = set,
+                                       .overwrite = true,
+                                       .progress = cli_live_show,
+                                       .user = &live};
+    const qkv_status status = qkv_train(&request);
+    cli_live_end(&live);
+    return status;
+}
+
+/* Reads the rows that were held out; classification has its label first. */
+static int read_rows(const char *path, bool label_first, row *rows, int most) {
+    FILE *f = fopen(path, "r");
+    char line[LINE];
+    int n = 0;
+    while (f && n < most && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        char *second = strchr(line, '\t');
+        if (!second) continue;
+        *second++ = 0;
+        strcpy(rows[n].question, label_first ? second : line);
+        strcpy(rows[n++].answer, label_first ? line : second);
+    }
+    if (f) fclose(f);
+    return n;
+}
+
+static qkv_status score(const demo *d, const act *a) {
+    char model[PATH], test[PATH];
+    path_in(d, a, "", model);
+    path_in(d, a, ".test.tsv", test);
+    row *rows = calloc(TEST_ROWS, sizeof *rows);
+    qkv_text_model *m = NULL;
+    qkv_status status = rows ? qkv_text_model_open(model, &m) : QKV_FAILED;
+    if (status == QKV_OK) {
+        const int n = read_rows(test, strcmp(a->task, "classify") == 0, rows, TEST_ROWS);
+        printf("\n%s on rows that it has not seen:\n", a->task);
+        const int right = a->answer(m, rows, n);
+        if (right >= 0) printf("  … %.1f %% of %d are right\n\n", 100.0 * right / n, n);
+        status = right < 0 ? QKV_FAILED : QKV_OK;
+        fflush(stdout);
+    }
+    qkv_text_model_close(m);
+    free(rows);
+    return status;
+}
+
+static qkv_status perform(const demo *d, const act *a) {
+    char train_path[PATH], test_path[PATH];
+    path_in(d, a, ".train.tsv", train_path);
+    path_in(d, a, ".test.tsv", test_path);
+    puts(a->intro);
+    fflush(stdout);
+    qkv_status status =
+        qkv_demo_write(a->data, (uint64_t)d->seed, a->train_rows, false, train_path);
+    if (status == QKV_OK)
+        status = qkv_demo_write(a->data, (uint64_t)d->seed, TEST_ROWS, true, test_path);
+    if (status == QKV_OK) status = train(d, a);
+    return status == QKV_OK ? score(d, a) : status;
+}
+
+/* ---- around it ---- */
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place) {
     (void)info, (void)kind, (void)place;
@@ -49,68 +208,22 @@ static bool open_folder(demo *d, const char *out) {
     else
         snprintf(d->folder, sizeof d->folder, "%.3000s/qkv-demo-XXXXXX",
                  temporary ? temporary : "/tmp");
-    if (out ? mkdir(d->folder, 0777) != 0 && errno != EEXIST : !mkdtemp(d->folder)) return false;
-    snprintf(d->train, PATH, "%s/train.tsv", d->folder);
-    snprintf(d->test, PATH, "%s/test.tsv", d->folder);
-    snprintf(d->model, PATH, "%s/model", d->folder);
-    return true;
+    return out ? mkdir(d->folder, 0777) == 0 || errno == EEXIST : mkdtemp(d->folder) != NULL;
 }
 
-static qkv_status train(const demo *d) {
-    char seed[32];
-    snprintf(seed, sizeof seed, "seed=%lld", d->seed);
-    const char *const set[] = {"tokenizer=word", "d_model=64", "layers=2",  "heads=4",
-                               "d_ff=128",       "max_len=64", "epochs=20", "batch_tokens=1024",
-                               "lr=0.002",       seed,         NULL};
-    const char *const files[] = {d->train, NULL};
-    cli_live live;
-    cli_live_begin(&live, false);
-    const qkv_train_request request = {.task = "classify",
-                                       .train = files,
-                                       .out = d->model,
-                                       .set = set,
-                                       .overwrite = true,
-                                       .progress = cli_live_show,
-                                       .user = &live};
-    const qkv_status status = qkv_train(&request);
-    cli_live_end(&live);
-    return status;
-}
-
-/* The first rows of the test file with the model's answers. */
-static qkv_status show_answers(const demo *d, qkv_text_model *m) {
-    FILE *f = fopen(d->test, "r");
-    char line[1024];
-    qkv_status status = QKV_OK;
-    for (int i = 0; f && i < SHOWN && status == QKV_OK && fgets(line, sizeof line, f); i++) {
-        line[strcspn(line, "\n")] = 0;
-        char *text = strchr(line, '\t');
-        if (!text) continue;
-        *text++ = 0;
-        float p[2];
-        status = qkv_classify(m, &(qkv_text){text, strlen(text)}, 1, p);
-        if (status == QKV_OK)
-            printf("  %-4s %5.1f %%  (truth: %-4s)  %s\n", qkv_text_model_label(m, p[1] > p[0]),
-                   100 * (double)(p[1] > p[0] ? p[1] : p[0]), line, text);
+static void say_goodbye(const demo *d, long long seconds) {
+    printf("%lld seconds in all.", seconds);
+    if (!d->temporary) printf(" Try the models:");
+    putchar('\n');
+    for (size_t i = 0; i < CLI_COUNT(acts) && !d->temporary; i++) {
+        char model[PATH], command[PATH + 200];
+        path_in(d, &acts[i], "", model);
+        const char *at = strstr(acts[i].use, "%s");
+        snprintf(command, sizeof command, "%.*s%s%s", (int)(at - acts[i].use), acts[i].use, model,
+                 at + 2);
+        printf("  %s\n", command);
     }
-    if (f) fclose(f);
-    return status;
-}
-
-static qkv_status show(const demo *d) {
-    qkv_text_model *m;
-    char *text = NULL;
-    const char *const files[] = {d->test, NULL};
-    qkv_status status = qkv_text_model_open(d->model, &m);
-    if (status != QKV_OK) return status;
-    status = qkv_evaluate(m, files, NULL, false, &text);
-    if (status == QKV_OK) {
-        printf("\nOn %d reviews that it has not seen:\n%s\n", TEST_ROWS, text);
-        status = show_answers(d, m);
-    }
-    qkv_text_free(text);
-    qkv_text_model_close(m);
-    return status;
+    puts("Your own text:  qkv train classify --train FILE --out DIR   (rows: label<TAB>text)");
 }
 
 static int run(const cli_args *a) {
@@ -121,24 +234,9 @@ static int run(const cli_args *a) {
         return qkv_status_exit_code(QKV_FAILED);
     }
     const time_t begin = time(NULL);
-    puts("A Transformer learns to tell good reviews from bad ones. The reviews are made up: some "
-         "remarks, then a\n"
-         "verdict that counts; words alone do not tell it (\"anything but dull\").\n");
-    fflush(stdout);
-    qkv_status status = qkv_demo_write("reviews", (uint64_t)d.seed, TRAIN_ROWS, d.train);
-    if (status == QKV_OK)
-        status = qkv_demo_write("reviews", (uint64_t)d.seed + 1000000007, TEST_ROWS, d.test);
-    if (status == QKV_OK) status = train(&d);
-    if (status == QKV_OK) status = show(&d);
-    if (status == QKV_OK) {
-        printf("\n%lld seconds in all.", (long long)(time(NULL) - begin));
-        if (!d.temporary)
-            printf(" Try it:  echo \"the plot was anything but dull . still , the film was weak "
-                   ".\" | qkv classify %s",
-                   d.model);
-        puts(
-            "\nYour own text:  qkv train classify --train FILE --out DIR   (rows: label<TAB>text)");
-    }
+    qkv_status status = QKV_OK;
+    for (size_t i = 0; i < CLI_COUNT(acts) && status == QKV_OK; i++) status = perform(&d, &acts[i]);
+    if (status == QKV_OK) say_goodbye(&d, (long long)(time(NULL) - begin));
     if (d.temporary) nftw(d.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return cli_live_code(status);
 }

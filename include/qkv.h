@@ -250,8 +250,9 @@ QKV_API int qkv_train_rank(void);
  * Writes nothing. */
 QKV_API qkv_status qkv_find_lr(const qkv_train_request *request, char **text);
 
-/* Writes made-up data to a file, the same rows for the same seed: "reviews" (label<TAB>text), "numbers" (words<TAB>digits). */
-QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, const char *path);
+/* Writes made-up data to a file, the same rows for the same seed: "reviews" (label<TAB>text), "numbers" (words<TAB>digits).
+ * Rows that are held out are never among those to train on, whatever the seeds. */
+QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, bool held_out, const char *path);
 
 /* ---- other programs' weights ---- */
 

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "data/batcher.h"
 #include "data/corpus.h"
+#include "data/made_up.h"
 
 #include <unistd.h>
 
@@ -125,11 +126,23 @@ static void windows_of_a_stream(void **state) {
     }
     assert_true(shifts > 0);
     qkv_batcher_free(&b);
-    b = (qkv_batcher){.data = &e, .budget = 128, .window = 5000}; /* longer than the stream */
-    assert_ok(qkv_batcher_init(&b));
+    b = (qkv_batcher){.data = &e, .budget = 128, .window = 5000, .shuffle = true};
+    assert_ok(qkv_batcher_init(&b)); /* longer than the stream */
     qkv_batcher_plan(&b, 0);
     assert_int_equal(b.n_batches, 1);
     assert_int_equal(b.window, 999);
+    qkv_batcher_free(&b);
+    /* In evaluation every token counts: the last window is what is left. */
+    b = (qkv_batcher){.data = &e, .budget = 128, .window = 320};
+    assert_ok(qkv_batcher_init(&b));
+    qkv_batcher_plan(&b, 0);
+    int64_t targets = 0;
+    for (int64_t w = 0; w < b.n_examples; w++) {
+        int64_t n;
+        qkv_batcher_ids(&b, w, 0, &n);
+        targets += n - 1;
+    }
+    assert_int_equal(targets, 999);
     qkv_batcher_free(&b);
     qkv_encoded_free(&e);
 }
@@ -303,12 +316,49 @@ static void stream_is_whole(void **state) {
     test_free(text);
 }
 
+static bool has_line(const qkv_buf *text, const char *line, size_t n) {
+    for (const char *at = text->data; at < text->data + text->len - 1;) {
+        const char *end = strchr(at, '\n') + 1;
+        if ((size_t)(end - at) == n && memcmp(at, line, n) == 0) return true;
+        at = end;
+    }
+    return false;
+}
+
+/* Rows that are held out are not among those to train on, even of other seeds; the same seed gives the same rows. */
+static void made_up_rows(void **state) {
+    (void)state;
+    static const char *const names[] = {"reviews", "numbers"};
+    for (size_t k = 0; k < 2; k++) {
+        const qkv_made_up *m = qkv_made_up_find(names[k]);
+        assert_non_null(m);
+        qkv_buf train = {0}, again = {0}, test = {0};
+        qkv_made_up_rows(m, 1, 3000, false, &train);
+        qkv_made_up_rows(m, 1, 3000, false, &again);
+        qkv_made_up_rows(m, 2, 300, true, &test);
+        assert_int_equal(train.status | again.status | test.status, QKV_OK);
+        assert_int_equal(train.len, again.len);
+        assert_memory_equal(train.data, again.data, train.len);
+        qkv_buf_putc(&train, 0);
+        for (const char *at = test.data; at < test.data + test.len;) {
+            const char *end = memchr(at, '\n', (size_t)(test.data + test.len - at)) + 1;
+            assert_false(has_line(&train, at, (size_t)(end - at)));
+            at = end;
+        }
+        qkv_buf_free(&train);
+        qkv_buf_free(&again);
+        qkv_buf_free(&test);
+    }
+    assert_null(qkv_made_up_find("novels"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_cover),       cmocka_unit_test(grouping_is_by_length),
-        cmocka_unit_test(windows_of_a_stream), cmocka_unit_test(refusals),
-        cmocka_unit_test(labelled_forms),      cmocka_unit_test(labelled_errors),
-        cmocka_unit_test(parallel_forms),      cmocka_unit_test(stream_is_whole),
+        cmocka_unit_test(batches_cover),   cmocka_unit_test(grouping_is_by_length),
+        cmocka_unit_test(made_up_rows),    cmocka_unit_test(windows_of_a_stream),
+        cmocka_unit_test(refusals),        cmocka_unit_test(labelled_forms),
+        cmocka_unit_test(labelled_errors), cmocka_unit_test(parallel_forms),
+        cmocka_unit_test(stream_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

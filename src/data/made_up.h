@@ -3,6 +3,7 @@
 #define QKV_DATA_MADE_UP_H
 
 #include "base/buf.h"
+#include "base/rng.h"
 
 typedef struct qkv_made_up {
     const char *name, *summary;
@@ -13,5 +14,25 @@ typedef struct qkv_made_up {
 
 /* The row of the table named `name`; NULL: there is none. */
 const qkv_made_up *qkv_made_up_find(const char *name);
+
+/* Appends so many of the seed's rows: those to train on, or those held out. No row is ever both, for any seeds. */
+void qkv_made_up_rows(const qkv_made_up *m, uint64_t seed, size_t rows, bool held_out,
+                      qkv_buf *out);
+
+/* ---- for the generators, a file each ---- */
+
+typedef struct qkv_dice {
+    qkv_rng rng;
+    uint64_t n;
+} qkv_dice;
+
+static inline uint64_t qkv_draw(qkv_dice *d, uint64_t below) {
+    return qkv_rng_below(d->rng, d->n++, below);
+}
+
+#define QKV_PICK(d, list) ((list)[qkv_draw(d, sizeof(list) / sizeof *(list))])
+
+void qkv_made_up_review(uint64_t seed, uint64_t i, qkv_buf *out);
+void qkv_made_up_number(uint64_t seed, uint64_t i, qkv_buf *out);
 
 #endif
