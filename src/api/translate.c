@@ -1,25 +1,8 @@
-/* Translation of texts: encode, sort by length, search in batches, write the results in the order of the texts.
- *
- * Batches are independent of each other, so each runs on one thread with a session of its own where there are enough of
- * them; a single batch uses all threads inside. Neither changes a bit of the results. */
+/* Translation of texts: encode, search, write the results in the order of the texts. */
 #include "api/translate.h"
 #include "api/constraints.h"
 #include "base/mem.h"
-#include "base/thread.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-enum {
-    BATCH_ROWS =
-        128, /* hypotheses decoded side by side: enough for the matrix products to run at full speed */
-    BATCH_TOKENS = 4096,   /* source tokens of a batch */
-    CACHE_BYTES = 96 << 20 /* of a session's keys and values */
-};
-
-typedef struct batch {
-    size_t from, n; /* in job.order */
-} batch;
+#include "decode/batches.h"
 
 typedef struct job {
     const qkv_text_model *m;
@@ -30,14 +13,8 @@ typedef struct job {
     qkv_constraints constraints;
     qkv_encoding *sources, *prefixes; /* ids, the end of text included */
     qkv_search_item *items;
-    size_t *order; /* texts that have tokens, longest first */
-    size_t n_order;
-    batch *batches;
-    size_t n_batches, next;
     qkv_translations *out;
     void **blocks;
-    qkv_status status; /* of the first batch that failed */
-    char error[1024];
 } job;
 
 /* ---- options ---- */
@@ -103,7 +80,6 @@ static qkv_status make_items(job *j) {
     const qkv_config *c = qkv_model_config(j->m->model);
     const int32_t *begin = j->m->spec.bos >= 0 ? &j->m->spec.bos : &j->m->spec.eos;
     QKV_TRY_ALLOC(j->items = qkv_zalloc(j->n, sizeof *j->items));
-    QKV_TRY_ALLOC(j->order = qkv_alloc(j->n * sizeof *j->order));
     for (size_t i = 0; i < j->n; i++) {
         qkv_encoding *e = &j->sources[i];
         if (e->n == 0) continue; /* nothing to translate */
@@ -123,113 +99,30 @@ static qkv_status make_items(job *j) {
                                         .prefix = j->prefixes[i].ids,
                                         .n_prefix = (int32_t)j->prefixes[i].n,
                                         .max_length = (int32_t)most};
-        j->order[j->n_order++] = i;
-    }
-    return QKV_OK;
-}
-
-static int longer_first(const void *a, const void *b, void *items) {
-    const size_t i = *(const size_t *)a, k = *(const size_t *)b;
-    const int32_t n = ((const qkv_search_item *)items)[i].n_src,
-                  m = ((const qkv_search_item *)items)[k].n_src;
-    if (n != m) return n < m ? 1 : -1;
-    return i < k ? -1 : i > k;
-}
-
-/* Cuts the sorted texts into batches. */
-static qkv_status make_batches(job *j) {
-    const qkv_config *c = qkv_model_config(j->m->model);
-    qsort_r(j->order, j->n_order, sizeof *j->order, longer_first, j->items);
-    QKV_TRY_ALLOC(j->batches = qkv_alloc((j->n_order + 1) * sizeof *j->batches));
-    const size_t threads = (size_t)qkv_threads(), beam = (size_t)j->spec.beam;
-    const size_t each = (j->n_order + threads - 1) / threads; /* work for all threads */
-    const size_t layers = (size_t)(c->decoder_layers ? c->decoder_layers : c->layers);
-    const size_t per_token = beam * layers * 4 * (size_t)c->d_model * sizeof(real);
-    for (size_t from = 0; from < j->n_order;) {
-        const qkv_search_item *longest = &j->items[j->order[from]];
-        size_t n = BATCH_ROWS / beam, tokens = (size_t)longest->n_src;
-        const size_t bytes = ((size_t)longest->max_length + 1) * per_token;
-        if (n > each) n = each;
-        if (n > BATCH_TOKENS / tokens) n = BATCH_TOKENS / tokens;
-        if (n > CACHE_BYTES / bytes) n = CACHE_BYTES / bytes;
-        if (n < 1) n = 1;
-        if (n > j->n_order - from) n = j->n_order - from;
-        j->batches[j->n_batches++] = (batch){from, n};
-        from += n;
     }
     return QKV_OK;
 }
 
 /* ---- running ---- */
 
-static qkv_status run_batch(job *j, qkv_session *s, const batch *b, qkv_arena *arena) {
+static qkv_status found(void *user, size_t i, const qkv_hypothesis *list) {
+    job *j = user;
     const size_t nbest = (size_t)j->spec.nbest;
-    qkv_search_item *items = qkv_arena_alloc(arena, b->n * sizeof *items);
-    qkv_hypothesis *found = qkv_arena_alloc(arena, b->n * nbest * sizeof *found);
-    if (!items || !found) return QKV_FAILED;
-    for (size_t i = 0; i < b->n; i++) items[i] = j->items[j->order[b->from + i]];
-    QKV_TRY(qkv_beam_search(s, &j->spec, items, (int32_t)b->n, arena, found));
-    for (size_t i = 0; i < b->n; i++) {
-        const size_t text = j->order[b->from + i];
-        QKV_TRY(qkv_translation_write(j->m, &j->texts[text], &j->sources[text], found + i * nbest,
-                                      nbest, (size_t)items[i].n_src, j->out->at + text * nbest,
-                                      &j->blocks[text]));
-    }
-    return QKV_OK;
-}
-
-/* Takes batches until there are none left, or one failed. */
-static void work(job *j) {
-    qkv_session *s = NULL;
-    qkv_arena arena;
-    qkv_arena_init(&arena);
-    qkv_status status = qkv_session_new(j->m->model, &s);
-    while (status == QKV_OK && __atomic_load_n(&j->status, __ATOMIC_RELAXED) == QKV_OK) {
-        const size_t i = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED);
-        if (i >= j->n_batches) break;
-        status = run_batch(j, s, &j->batches[i], &arena);
-        qkv_arena_reset(&arena);
-    }
-    if (status != QKV_OK) {
-#pragma omp critical(qkv_translate_error)
-        if (j->status == QKV_OK) {
-            strncpy(j->error, qkv_error(), sizeof j->error - 1);
-            __atomic_store_n(&j->status, status, __ATOMIC_RELAXED);
-        }
-    }
-    qkv_session_free(s);
-    qkv_arena_free(&arena);
-}
-
-static qkv_status run_all(job *j) {
-    const int threads = qkv_threads();
-    const int64_t workers = j->n_batches < (size_t)threads ? (int64_t)j->n_batches : threads;
-    if (workers <= 1) {
-        if (workers == 1) work(j);
-    } else {
-        QKV_PARALLEL_FOR_UNEVEN
-        for (int64_t w = 0; w < workers; w++) {
-            const int before = qkv_threads();
-            qkv_threads_set(1);
-            work(j);
-            qkv_threads_set(before);
-        }
-    }
-    return j->status == QKV_OK ? QKV_OK : qkv_fail(j->status, "%s", j->error);
+    return qkv_translation_write(j->m, &j->texts[i], &j->sources[i], list, nbest,
+                                 (size_t)j->items[i].n_src, j->out->at + i * nbest, &j->blocks[i]);
 }
 
 static qkv_status translate(job *j) {
     QKV_TRY(make_spec(j));
     QKV_TRY(encode_all(j));
     QKV_TRY(make_items(j));
-    QKV_TRY(make_batches(j));
     qkv_translations *out = j->out;
     *out = (qkv_translations){.n = j->n, .nbest = (size_t)j->spec.nbest};
     QKV_TRY_ALLOC(out->memory = j->blocks = qkv_zalloc(j->n, sizeof *j->blocks));
     QKV_TRY_ALLOC(out->at = qkv_zalloc(j->n * out->nbest, sizeof *out->at));
     for (size_t i = 0; i < j->n; i++)
         if (j->sources[i].n == 0) out->at[i * out->nbest].text = ""; /* nothing becomes nothing */
-    return run_all(j);
+    return qkv_search_all(j->m->model, &j->spec, j->items, j->n, found, j);
 }
 
 qkv_status qkv_translate(const qkv_text_model *m, const qkv_text *texts, size_t n,
@@ -247,8 +140,6 @@ qkv_status qkv_translate(const qkv_text_model *m, const qkv_text *texts, size_t 
     qkv_free(j.sources);
     qkv_free(j.prefixes);
     qkv_free(j.items);
-    qkv_free(j.order);
-    qkv_free(j.batches);
     qkv_constraints_free(&j.constraints);
     if (status != QKV_OK) qkv_translations_free(out);
     return status;
