@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Ids of qkv beside those of the originals, line by line (a long test; needs PyPI tokenizers, sentencepiece, tiktoken).
+"""Ids, texts and offsets of qkv beside those of the originals, line by line (a long test).
 
-    python3 tests/compare_tokenizers.py QKV DATA
+    python3 tests/compare_tokenizers.py QKV DATA [--only NAME…]
 
 QKV is the command, DATA the data folder unpacked (data sets imdb, multi30k, tatoeba_fra, tatoeba_cmn, zh_hotel,
-zh_chnsenticorp, newstest2015_enru, tokenizers). Compares 100,000 lines of real text and 20,000 of random and hostile Unicode
-for each tokenizer file and fails if more lines differ than are listed and explained in ALLOWED.
+zh_chnsenticorp, newstest2015_enru, tokenizers). For each tokenizer file, on 100,000 lines of real text and 20,000 of random
+and hostile Unicode: the ids; the text of those ids without and with special tokens; and, on every tenth line, the offsets
+(Hugging Face only: the others state none in the same sense). Fails if more lines differ than DIFFERENCES lists and explains.
+Needs the PyPI packages tokenizers, sentencepiece and tiktoken.
 """
-import os
+import argparse
 import random
 import subprocess
 import sys
 import tempfile
 import unicodedata
 
-# Lines that may differ, and why.
-ALLOWED = {
-    # User-defined pieces next to runs of one letter: sums that tie in single precision.
-    "hf-fixtures/spiece.model": 16,
+# Lines that may differ, and why: {(file, what): (lines, reason)}.
+DIFFERENCES = {
 }
 
 
@@ -57,64 +57,167 @@ def hostile_lines(count):
             for i in range(count)]
 
 
-def ours(command, path, lines, *options):
+def qkv(command, verb, path, lines, *options):
+    """The lines that the command answers with, as bytes."""
     with tempfile.TemporaryFile() as text:
-        text.write(("\n".join(lines) + "\n").encode())
+        text.write(b"\n".join(lines) + b"\n")
         text.seek(0)
-        out = subprocess.run([command, "tokenizer", "encode", path, *options], stdin=text, capture_output=True, check=True)
-    return [[int(i) for i in l.split()] for l in out.stdout.decode().split("\n")[:-1]]
+        out = subprocess.run([command, "tokenizer", verb, path, *options], stdin=text, capture_output=True, check=True)
+    return out.stdout.split(b"\n")[:-1]
 
 
-def hugging_face(path, lines):
-    from tokenizers import Tokenizer
-    tok = Tokenizer.from_file(path)
-    tok.no_padding()
-    return [e.ids for at in range(0, len(lines), 2000) for e in tok.encode_batch(lines[at:at + 2000])]
+# ---- the originals: each has ids(lines), and texts(ids, keep_special) if it decodes ----
+
+class HuggingFace:
+    def __init__(self, path):
+        from tokenizers import Tokenizer
+        self.tok = path if isinstance(path, Tokenizer) else Tokenizer.from_file(path)
+        self.tok.no_padding()
+
+    def ids(self, lines):
+        return [e.ids for at in range(0, len(lines), 2000) for e in self.tok.encode_batch(lines[at:at + 2000])]
+
+    def texts(self, ids, keep):
+        return self.tok.decode_batch(ids, skip_special_tokens=not keep)
+
+    def offsets(self, lines):
+        return [e.offsets for at in range(0, len(lines), 2000) for e in self.tok.encode_batch(lines[at:at + 2000])]
 
 
-def sentencepiece(path, lines):
-    import sentencepiece as sp
-    return sp.SentencePieceProcessor(model_file=path).encode(lines)
+def bert(path):
+    """A vocab.txt in the pipeline that BERT's own code states."""
+    from tokenizers import BertWordPieceTokenizer
+    lower = not any(l != l.lower() for l in read(path) if not l.startswith("["))
+    tok = BertWordPieceTokenizer(path, lowercase=lower)._tokenizer
+    for special in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"):
+        tok.add_special_tokens([special])
+    return HuggingFace(tok)
 
 
-def rank_file(path, lines):
-    import tiktoken
-    import tiktoken_ext.openai_public as public
-    from tiktoken.load import load_tiktoken_bpe
-    ranks = load_tiktoken_bpe(path)
-    public.load_tiktoken_bpe = lambda *a, **k: ranks
-    large = len(ranks) > 60000
-    spec = public.cl100k_base() if large else {"pat_str": public.r50k_pat_str, "special_tokens": {"<|endoftext|>": 50256}}
-    tok = tiktoken.Encoding(name="file", pat_str=spec["pat_str"], mergeable_ranks=ranks, special_tokens=spec["special_tokens"])
-    return tok.encode_batch(lines, allowed_special="all")
+def gpt2(path):
+    """vocab.json and merges.txt."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    tok = Tokenizer(models.BPE.from_file(f"{path}/vocab.json", f"{path}/merges.txt"))
+    tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tok.decoder = decoders.ByteLevel()
+    tok.add_special_tokens(["<|endoftext|>"])
+    return HuggingFace(tok)
 
 
-FILES = [(hugging_face, f"{n}/tokenizer.json") for n in
-         ("roberta-base", "bert-base-uncased", "bert-base-chinese", "all-minilm-l6-v2", "t5-small", "phi-3-mini", "whisper-tiny")]
-FILES += [(sentencepiece, n) for n in
+class SentencePiece:
+    def __init__(self, path):
+        import sentencepiece
+        self.tok = sentencepiece.SentencePieceProcessor(model_file=path)
+
+    def ids(self, lines):
+        return self.tok.encode(lines)
+
+    def texts(self, ids, keep):
+        return None if keep else self.tok.decode(ids)
+
+
+class RankFile:
+    def __init__(self, path):
+        import tiktoken
+        import tiktoken_ext.openai_public as public
+        from tiktoken.load import load_tiktoken_bpe
+        ranks = load_tiktoken_bpe(path)
+        public.load_tiktoken_bpe = lambda *a, **k: ranks
+        large = len(ranks) > 60000
+        spec = public.cl100k_base() if large else {"pat_str": public.r50k_pat_str, "special_tokens": {"<|endoftext|>": 50256}}
+        self.tok = tiktoken.Encoding(name="file", pat_str=spec["pat_str"], mergeable_ranks=ranks,
+                                     special_tokens=spec["special_tokens"])
+
+    def ids(self, lines):
+        return self.tok.encode_batch(lines, allowed_special="all")
+
+    def texts(self, ids, keep):
+        return self.tok.decode_batch(ids) if keep else None
+
+
+# (original, file of ours, file of the original, options of ours)
+FILES = [(HuggingFace, f"{n}/tokenizer.json", f"{n}/tokenizer.json", []) for n in
+         ("roberta-base", "bert-base-uncased", "bert-base-chinese", "all-minilm-l6-v2", "t5-small", "llama2", "phi-3-mini",
+          "whisper-tiny")]
+FILES += [(bert, f"{n}/vocab.txt", f"{n}/vocab.txt", []) for n in ("bert-base-uncased", "bert-base-chinese", "bert-cased")]
+FILES += [(gpt2, "gpt2", "gpt2", [])]
+FILES += [(SentencePiece, n, n, []) for n in
           ("llama2/tokenizer.model", "hf-fixtures/spiece.model", "hf-fixtures/test_sentencepiece.model",
-           "hf-fixtures/test_sentencepiece_bpe.model", "sentencepiece/test_model.model", "sentencepiece/test_ja_model.model")]
-FILES += [(rank_file, f"tiktoken/{n}_base.tiktoken") for n in ("r50k", "cl100k")]
+           "hf-fixtures/test_sentencepiece_bpe.model", "hf-fixtures/test_sentencepiece_no_bos.model",
+           "sentencepiece/test_model.model", "sentencepiece/test_ja_model.model")]
+FILES += [(RankFile, f"tiktoken/{n}_base.tiktoken", f"tiktoken/{n}_base.tiktoken", []) for n in ("r50k", "cl100k")]
+# A vocabulary in GGUF beside the tokenizer that it was converted from.
+FILES += [(o, f"llama.cpp-vocab/ggml-vocab-{n}.gguf", p, ["--no-special"]) for o, n, p in
+          ((gpt2, "gpt-2", "gpt2"), (bert, "bert-bge", "bert-base-uncased/vocab.txt"),
+           (SentencePiece, "llama-spm", "llama2/tokenizer.model"))]
+
+
+class Verdict:
+    failed = False
+
+    def report(self, name, what, differ, lines):
+        allowed, reason = DIFFERENCES.get((name, what), (0, ""))
+        bad = len(differ) > allowed
+        self.failed |= bad
+        why = " — FAILED" if bad else f" ({reason})" if differ else ""
+        print(f"{name}: {what}: {len(differ)} of {len(lines)} lines differ{why}", flush=True)
+        for i in differ[:3] if bad else []:
+            print("   ", i, ascii(lines[i][:100]))
+
+
+def different(ours, theirs):
+    assert len(ours) == len(theirs), f"{len(ours)} lines, the original has {len(theirs)}"
+    return [i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b]
+
+
+def byte_offsets(line, offsets):
+    """Character offsets as byte offsets."""
+    place = [0]
+    for c in line:
+        place.append(place[-1] + len(c.encode()))
+    return [(place[a], place[b]) for a, b in offsets]
+
+
+def compare(verdict, command, name, path, original, options, lines):
+    raw = [l.encode() for l in lines]
+    theirs = original.ids(lines)
+    if "--no-special" in options and isinstance(original, HuggingFace):
+        theirs = [e.ids for e in original.tok.encode_batch(lines, add_special_tokens=False)]
+    mine = [[int(i) for i in l.split()] for l in qkv(command, "encode", path, raw, *options)]
+    verdict.report(name, "ids", different(mine, theirs), lines)
+    for keep in (False, True):
+        texts = original.texts(theirs, keep)
+        if texts is None:
+            continue
+        given = [" ".join(map(str, ids)).encode() for ids in theirs]
+        ours = qkv(command, "decode", path, given, *(["--keep-special"] if keep else []))
+        # The originals put U+FFFD for bytes that are no text, qkv gives the bytes back; a line end would end the answer.
+        ours = [t.decode(errors="replace") for t in ours]
+        differ = [i for i in different(ours, texts) if "\n" not in texts[i]]
+        verdict.report(name, "text with special tokens" if keep else "text", differ, lines)
+    if isinstance(original, HuggingFace) and "--no-special" not in options:
+        some = lines[::10]
+        theirs = [byte_offsets(l, o) for l, o in zip(some, original.offsets(some))]
+        mine = [[tuple(map(int, t.split(b":")[1].split(b"-"))) for t in l.split()]
+                for l in qkv(command, "encode", path, raw[::10], "--offsets")]
+        verdict.report(name, "offsets", different(mine, theirs), some)
 
 
 def main():
-    command, data = sys.argv[1], sys.argv[2]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("qkv")
+    parser.add_argument("data")
+    parser.add_argument("--only", nargs="+", default=[""], help="files whose name contains one of these")
+    args = parser.parse_args()
     random.seed(7)
-    lines = real_lines(data) + hostile_lines(20000)
-    failed = False
-    for peer, name in FILES:
-        path = f"{data}/tokenizers/{name}"
-        if not os.path.exists(path):
-            print(f"{name}: not there")
-            continue
-        theirs, mine = peer(path, lines), ours(command, path, lines)
-        differ = [i for i, (a, b) in enumerate(zip(mine, theirs)) if list(a) != list(b)]
-        bad = len(differ) > ALLOWED.get(name, 0) or len(mine) != len(theirs)
-        failed |= bad
-        print(f"{name}: {len(differ)} of {len(lines)} lines differ{' — FAILED' if bad else ''}", flush=True)
-        for i in differ[:3] if bad else []:
-            print("   ", ascii(lines[i][:100]))
-    sys.exit(failed)
+    lines = real_lines(args.data) + hostile_lines(20000)
+    assert len(lines) == 120000, f"{len(lines)} lines"
+    verdict = Verdict()
+    for make, name, source, options in FILES:
+        if any(part in name for part in args.only):
+            folder = f"{args.data}/tokenizers"
+            compare(verdict, args.qkv, name, f"{folder}/{name}", make(f"{folder}/{source}"), options, lines)
+    sys.exit(verdict.failed)
 
 
 if __name__ == "__main__":

@@ -40,13 +40,29 @@ bool qkv_encoding_room(qkv_encoding *e, size_t n, bool ranges) {
 
 /* ---- words ---- */
 
+#define CACHE_FIRST (1u << 9)
+#define CACHE_LAST  (1u << 16)
+
+/* A table four times as large with what the old one holds; without memory the old one stays. */
+static bool grow_cache(struct qkv_word_cache *c) {
+    const uint32_t old = c->slots ? c->mask + 1 : 0, n = old ? 4 * old : CACHE_FIRST;
+    qkv_word_slot *slots = n <= CACHE_LAST ? qkv_zalloc(n, sizeof *slots) : NULL;
+    if (!slots) return c->slots != NULL;
+    for (uint32_t i = 0; i < old; i++)
+        if (c->slots[i].len) slots[c->slots[i].hash & (n - 1)] = c->slots[i];
+    qkv_free(c->slots);
+    c->slots = slots;
+    c->mask = n - 1;
+    return true;
+}
+
 /* One word through the cache. */
 static inline qkv_status encode_word(const qkv_tokenizer *tok, qkv_scratch *s, const char *word,
                                      size_t n, uint32_t at, qkv_encoding *out) {
     if (!s->use_cache || n > QKV_CACHE_KEY)
         return tok->model_kind->encode(tok, s, word, n, at, out);
     const uint32_t hash = qkv_text_hash(word, n);
-    qkv_word_slot *slot = &s->cache[hash & (QKV_CACHE_SLOTS - 1)];
+    qkv_word_slot *slot = &s->cache.slots[hash & s->cache.mask];
     if (out->n + QKV_CACHE_IDS > out->cap && !qkv_encoding_room(out, QKV_CACHE_IDS, false))
         return QKV_FAILED;
     if (slot->hash == hash && slot->len == n && !memcmp(slot->key, word, n)) {
@@ -58,11 +74,13 @@ static inline qkv_status encode_word(const qkv_tokenizer *tok, qkv_scratch *s, c
     const size_t before = out->n;
     QKV_TRY(tok->model_kind->encode(tok, s, word, n, at, out));
     if (out->n - before > QKV_CACHE_IDS) return QKV_OK;
+    s->cache.used += !slot->len;
     slot->hash = hash;
     slot->len = (uint8_t)n;
     slot->n = (uint8_t)(out->n - before);
     memcpy(slot->key, word, n);
     memcpy(slot->ids, out->ids + before, slot->n * sizeof *slot->ids);
+    if (2 * s->cache.used > s->cache.mask && s->cache.mask + 1 < CACHE_LAST) grow_cache(&s->cache);
     return QKV_OK;
 }
 
@@ -225,7 +243,7 @@ static void begin_text(qkv_scratch *s, const qkv_tokenizer *tok, const qkv_encod
                                      : 0;
     s->rng = o ? (qkv_rng){o->seed, o->stream} : (qkv_rng){0};
     s->draws = 0;
-    s->use_cache = !s->ranges && !(s->dropout > 0);
+    s->use_cache = !s->ranges && !(s->dropout > 0) && (s->cache.slots || grow_cache(&s->cache));
 }
 
 static const qkv_template_part text_only[] = {{-1, 0}}, pair_only[] = {{-1, 0}, {-2, 1}};

@@ -4,7 +4,8 @@
  * best[e] = max over tokens t that end at e of best[e − |t|] + score(t); a character that is no
  * token of its own may be the unknown token, at the lowest score − 10. Of equal sums the one found
  * first stays. Hugging Face adds in double, SentencePiece rounds each sum to single precision: ties
- * fall differently, so the model says which of the two it is. */
+ * fall differently, so the model says which of the two it is. So that the sums of a long text keep
+ * their precision, SentencePiece begins again at 0 whenever one leaves ± 100,000. */
 #include "text/models.h"
 #include "text/scratch.h"
 #include "base/mem.h"
@@ -16,11 +17,12 @@
 #include <string.h>
 
 #define UNK_PENALTY 10.0
+#define SUM_MAX     100000.0
 #define NO_PATH     INT32_MIN
 
+/* types NULL: all tokens are matched in texts, and sums are in double precision. */
 static qkv_status install(qkv_tokenizer *tok, const qkv_text *tokens, const double *scores,
-                          const uint8_t *in_text, size_t n, int32_t unk, bool byte_fallback,
-                          bool single) {
+                          const uint8_t *types, size_t n, int32_t unk, bool byte_fallback) {
     qkv_unigram *m;
     QKV_TRY_ALLOC(m = qkv_arena_zalloc(&tok->arena, sizeof *m));
     tok->model = m;
@@ -29,7 +31,7 @@ static qkv_status install(qkv_tokenizer *tok, const qkv_text *tokens, const doub
     m->n = n;
     m->unk = unk;
     m->byte_fallback = byte_fallback;
-    m->single = single;
+    m->single = types != NULL;
     QKV_TRY(qkv_vocab_reserve(&tok->vocab, n, 8 * n));
     double lowest = INFINITY;
     qkv_trie_key *keys;
@@ -38,10 +40,10 @@ static qkv_status install(qkv_tokenizer *tok, const qkv_text *tokens, const doub
     qkv_status status = QKV_OK;
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
         m->scores[i] = scores[i];
-        if (!in_text || in_text[i]) {
-            if (scores[i] < lowest) lowest = scores[i];
+        const bool normal = !types || types[i] == QKV_PIECE_NORMAL;
+        if (normal && scores[i] < lowest) lowest = scores[i];
+        if (normal || types[i] == QKV_PIECE_USER)
             keys[n_keys++] = (qkv_trie_key){tokens[i].data, (uint32_t)tokens[i].len, (int32_t)i};
-        }
         status = qkv_vocab_put(&tok->vocab, tokens[i].data, tokens[i].len, (int32_t)i);
     }
     m->unk_score = (isfinite(lowest) ? lowest : 0) - UNK_PENALTY;
@@ -54,13 +56,13 @@ static qkv_status install(qkv_tokenizer *tok, const qkv_text *tokens, const doub
 qkv_status qkv_tokenizer_set_unigram(qkv_tokenizer *tok, const qkv_text *tokens,
                                      const double *scores, size_t n, int32_t unk,
                                      bool byte_fallback) {
-    return install(tok, tokens, scores, NULL, n, unk, byte_fallback, false);
+    return install(tok, tokens, scores, NULL, n, unk, byte_fallback);
 }
 
 qkv_status qkv_tokenizer_set_sentencepiece_unigram(qkv_tokenizer *tok, const qkv_text *tokens,
-                                                   const double *scores, const uint8_t *in_text,
+                                                   const double *scores, const uint8_t *types,
                                                    size_t n, int32_t unk, bool byte_fallback) {
-    return install(tok, tokens, scores, in_text, n, unk, byte_fallback, true);
+    return install(tok, tokens, scores, types, n, unk, byte_fallback);
 }
 
 /* ---- reading the file's form ---- */
@@ -150,7 +152,7 @@ static qkv_status parse(qkv_tokenizer *tok, qkv_json_at json) {
     double *scores = qkv_zalloc(n + 1, sizeof *scores);
     qkv_status status = tokens && scores ? read_pieces(list, tokens, scores) : QKV_FAILED;
     if (status == QKV_OK)
-        status = install(tok, tokens, scores, NULL, n, (int32_t)unk, byte_fallback, false);
+        status = install(tok, tokens, scores, NULL, n, (int32_t)unk, byte_fallback);
     qkv_free(tokens);
     qkv_free(scores);
     return status;
@@ -196,12 +198,21 @@ static inline void offer(const qkv_unigram *m, qkv_scratch *s, qkv_lattice_node 
         relax(&best[end], score + best[from].score, from, id, m->single);
 }
 
+/* Takes the sum of the first node off all `n` nodes that have one. */
+static void restart(qkv_lattice_node *node, size_t n) {
+    const double sum = node->score;
+    for (size_t i = 0; i < n; i++)
+        if (node[i].id != NO_PATH) node[i].score = (double)(float)(node[i].score - sum);
+}
+
 static void forward(const qkv_unigram *m, qkv_scratch *s, qkv_lattice_node *best, const char *word,
                     size_t n) {
     for (size_t e = 1; e <= n; e++) best[e].id = NO_PATH;
     best[0] = (qkv_lattice_node){0};
+    size_t reached = 0; /* the last node with a path */
     for (size_t i = 0, len; i < n; i += len) {
         int32_t cp;
+        if (m->single && fabs(best[i].score) > SUM_MAX) restart(best + i, reached + 1 - i);
         len = (size_t)qkv_utf8_decode(word + i, n - i, &cp);
         bool whole_char = false;
         uint32_t node = 0;
@@ -212,8 +223,10 @@ static void forward(const qkv_unigram *m, qkv_scratch *s, qkv_lattice_node *best
             if (id < 0) continue;
             offer(m, s, best, i, e + 1, id, m->scores[id]);
             whole_char |= e + 1 == i + len;
+            if (e + 1 > reached) reached = e + 1;
         }
         if (!whole_char) offer(m, s, best, i, i + len, m->unk, m->unk_score);
+        if (i + len > reached) reached = i + len;
     }
 }
 

@@ -85,10 +85,19 @@ qkv_status qkv_tokenizer_set_ranked_bpe(qkv_tokenizer *tok, const qkv_text *toke
                                         size_t n_merges, const qkv_bpe_options *options);
 qkv_status qkv_bpe_encode(const qkv_tokenizer *tok, qkv_scratch *s, const char *word, size_t n,
                           uint32_t at, qkv_encoding *out);
-/* As qkv_tokenizer_set_unigram with sums in single precision; in_text says which tokens may be
- * matched (NULL: all). */
+/* What a piece of a SentencePiece model is for; the numbers are the file's. */
+typedef enum qkv_piece_type {
+    QKV_PIECE_NORMAL = 1,
+    QKV_PIECE_UNKNOWN,
+    QKV_PIECE_CONTROL,
+    QKV_PIECE_USER,
+    QKV_PIECE_UNUSED,
+    QKV_PIECE_BYTE
+} qkv_piece_type;
+/* As qkv_tokenizer_set_unigram with SentencePiece's sums; a qkv_piece_type each says which tokens are
+ * matched in texts: the normal and the user's. */
 qkv_status qkv_tokenizer_set_sentencepiece_unigram(qkv_tokenizer *tok, const qkv_text *tokens,
-                                                   const double *scores, const uint8_t *in_text,
+                                                   const double *scores, const uint8_t *types,
                                                    size_t n, int32_t unk, bool byte_fallback);
 
 extern const qkv_model_kind qkv_model_bpe, qkv_model_unigram, qkv_model_wordpiece,

@@ -171,32 +171,17 @@ static qkv_status set_normalizer(qkv_tokenizer *tok, const qkv_pieces *p) {
 
 /* ---- models ---- */
 
-static bool in_text(uint8_t type) {
-    return type == QKV_PIECE_NORMAL || type == QKV_PIECE_USER;
-}
-
+/* A user-defined piece must win over any way to cut it: scores are negative, its is not, and the
+ * longer of two has the higher one. */
 static qkv_status set_unigram(qkv_tokenizer *tok, const qkv_pieces *p) {
-    double *scores = qkv_alloc((p->n + 1) * sizeof *scores);
-    uint8_t *matched = qkv_alloc(p->n + 1);
-    qkv_status status = scores && matched ? QKV_OK : QKV_FAILED;
-    double highest = 0;
-    bool any = false;
+    double *scores;
+    QKV_TRY_ALLOC(scores = qkv_alloc((p->n + 1) * sizeof *scores));
     for (size_t i = 0; i < p->n; i++)
-        if (p->type[i] == QKV_PIECE_NORMAL && (!any || p->score[i] > highest)) {
-            highest = p->score[i];
-            any = true;
-        }
-    for (size_t i = 0; i < p->n && status == QKV_OK; i++) {
-        matched[i] = in_text(p->type[i]);
-        /* A user-defined piece must win over any way to cut it. */
-        scores[i] = p->type[i] == QKV_PIECE_USER ? (double)p->text[i].len * highest - 0.1
-                                                 : (double)p->score[i];
-    }
-    if (status == QKV_OK)
-        status = qkv_tokenizer_set_sentencepiece_unigram(tok, p->text, scores, matched, p->n,
-                                                         p->unk, p->byte_fallback);
+        scores[i] = p->type[i] == QKV_PIECE_USER ? (float)(0.1 * ((double)p->text[i].len - 1))
+                                                 : p->score[i];
+    const qkv_status status = qkv_tokenizer_set_sentencepiece_unigram(
+        tok, p->text, scores, p->type, p->n, p->unk, p->byte_fallback);
     qkv_free(scores);
-    qkv_free(matched);
     return status;
 }
 

@@ -2,7 +2,7 @@
 #ifndef QKV_TEXT_READER_H
 #define QKV_TEXT_READER_H
 
-#include "text/pipeline.h"
+#include "text/models.h"
 
 qkv_status qkv_read_tokenizer_json(qkv_tokenizer *tok, const char *name, const char *data,
                                    size_t n);
@@ -20,19 +20,10 @@ qkv_status qkv_read_vocab_json(qkv_tokenizer *tok, const char *name, const char 
 /* ---- what several of them need ---- */
 
 /* Pieces as SentencePiece's and GGUF's files give them. */
-typedef enum qkv_piece_type {
-    QKV_PIECE_NORMAL = 1,
-    QKV_PIECE_UNKNOWN,
-    QKV_PIECE_CONTROL,
-    QKV_PIECE_USER,
-    QKV_PIECE_UNUSED,
-    QKV_PIECE_BYTE
-} qkv_piece_type;
-
 typedef struct qkv_pieces {
     qkv_text *text;
     float *score;
-    uint8_t *type;
+    uint8_t *type; /* a qkv_piece_type each */
     size_t n;
     bool unigram, byte_fallback;
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, whitespace_as_suffix;

@@ -1,16 +1,15 @@
 /* What encoding writes to: one per thread at a time, kept in a pool by the tokenizer.
  *
  * The word cache is direct-mapped, one cache line an entry: a word that was met before costs a hash
- * and a comparison. It is bounded by construction and never changes a result, so which words are in
- * it does not matter. */
+ * and a comparison. It grows with the words that are met up to a bound, so that a short text pays
+ * for little, and never changes a result: which words are in it does not matter. */
 #ifndef QKV_TEXT_SCRATCH_H
 #define QKV_TEXT_SCRATCH_H
 
 #include "text/pipeline.h"
 
-#define QKV_CACHE_KEY   26
-#define QKV_CACHE_IDS   8
-#define QKV_CACHE_SLOTS (1u << 16)
+#define QKV_CACHE_KEY 26
+#define QKV_CACHE_IDS 8
 
 typedef struct qkv_word_slot { /* 64 bytes */
     uint32_t hash;
@@ -35,7 +34,10 @@ typedef struct qkv_lattice_node { /* best path that ends here */
 struct qkv_scratch {
     qkv_scratch *next; /* in the pool */
     qkv_work work;
-    qkv_word_slot *cache;
+    struct qkv_word_cache {
+        qkv_word_slot *slots; /* NULL until the first word */
+        uint32_t mask, used;  /* slots − 1; slots that are not free */
+    } cache;
     bool use_cache;
     bool ranges; /* fill begin and end */
     double dropout;

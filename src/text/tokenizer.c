@@ -18,7 +18,7 @@ qkv_status qkv_tokenizer_new(qkv_tokenizer **out) {
 
 static void scratch_free(qkv_scratch *s) {
     qkv_work_free(&s->work);
-    qkv_free(s->cache);
+    qkv_free(s->cache.slots);
     qkv_free(s->symbols.at);
     qkv_free(s->heap.at);
     qkv_free(s->skipped.at);
@@ -145,12 +145,7 @@ qkv_scratch *qkv_scratch_take(const qkv_tokenizer *tok) {
     qkv_scratch *s = t->pool;
     if (s) t->pool = s->next;
     atomic_flag_clear(&t->pool_lock);
-    if (!s) s = qkv_zalloc(1, sizeof *s);
-    if (s && !s->cache && !(s->cache = qkv_zalloc(QKV_CACHE_SLOTS, sizeof *s->cache))) {
-        scratch_free(s);
-        return NULL;
-    }
-    return s;
+    return s ? s : qkv_zalloc(1, sizeof *s);
 }
 
 void qkv_scratch_give(const qkv_tokenizer *tok, qkv_scratch *s) {
