@@ -75,12 +75,15 @@ typedef struct qkv_encode_options {
     double dropout;        /* BPE: skip a merge with this probability; Unigram: sample, at this inverse temperature */
     uint64_t seed, stream; /* of those choices */
     size_t max_tokens;     /* the text is cut there; 0: where the tokenizer's file says, if it does */
+    bool pad;              /* fill up to one length: the file's, or else the longest text's of the batch */
+    size_t pad_to;         /* fill up to this length; 0: as `pad` says */
 } qkv_encode_options;
 
 typedef struct qkv_encoding {
     int32_t *ids;
     uint32_t *begin, *end; /* bytes of the original text; NULL unless asked for */
     uint8_t *type;         /* segment: 0 or 1; NULL without a pair */
+    uint8_t *mask;         /* 1: a token, 0: padding; NULL unless padding was asked for */
     size_t n, cap;
     bool cut;              /* the limit applied */
 } qkv_encoding;

@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "text/train.h"
 #include "text/train_lattice.h"
-#include "text/train_script.h"
+#include "text/script.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -72,7 +72,9 @@ static void toy_corpus(void **state) {
     qkv_words words;
     add_words(&words, toy, 4);
     qkv_trained t;
-    learn(&words, &(qkv_alphabet_rule){.marks = {.end = "</w>"}, .coverage = 1, .max = SIZE_MAX, .room = SIZE_MAX},
+    learn(&words,
+          &(qkv_alphabet_rule){
+              .marks = {.end = "</w>"}, .coverage = 1, .max = SIZE_MAX, .room = SIZE_MAX},
           &(qkv_merge_rule){.size = 1000, .min_count = 2}, &t);
     static const char *const merges[][2] = {
         {"e", "s"},        {"es", "t</w>"},    {"l", "o"},      {"e", "w"},
@@ -210,7 +212,8 @@ static void coverage_drops_the_rarest(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qkv_symbols s;
         qkv_words_init(&vocab);
-        const qkv_alphabet_rule rule = {.coverage = cases[i].coverage, .max = cases[i].max, .room = SIZE_MAX};
+        const qkv_alphabet_rule rule = {
+            .coverage = cases[i].coverage, .max = cases[i].max, .room = SIZE_MAX};
         assert_ok(qkv_symbols_make(&words, &rule, &vocab, &s));
         assert_int_equal(vocab.n, cases[i].kept);
         assert_int_equal(s.n_words, words.n);
@@ -219,7 +222,8 @@ static void coverage_drops_the_rarest(void **state) {
     }
     qkv_words_init(&vocab);
     qkv_symbols s;
-    const qkv_alphabet_rule required = {.coverage = 0.5, .max = SIZE_MAX, .room = SIZE_MAX, .required = "xd"};
+    const qkv_alphabet_rule required = {
+        .coverage = 0.5, .max = SIZE_MAX, .room = SIZE_MAX, .required = "xd"};
     assert_ok(qkv_symbols_make(&words, &required, &vocab, &s));
     uint32_t at;
     assert_true(qkv_words_find(&vocab, "x", 1, &at) && qkv_words_find(&vocab, "d", 1, &at));
@@ -231,13 +235,16 @@ static void coverage_drops_the_rarest(void **state) {
 
 static void scripts(void **state) {
     (void)state;
-    assert_int_equal(qkv_script_kind('a'), qkv_script_kind(0xe9));
-    assert_int_equal(qkv_script_kind(0x4e2d), qkv_script_kind(0x3042)); /* Chinese and kana */
-    assert_int_not_equal(qkv_script_kind('a'), qkv_script_kind(0x430));
-    assert_int_equal(qkv_script_kind('1'), QKV_SCRIPT_COMMON);
-    assert_int_equal(qkv_script_kind('.'), QKV_SCRIPT_COMMON);
-    assert_int_equal(qkv_script_kind(0x301), QKV_SCRIPT_MARK);
-    assert_int_equal(qkv_script_kind(0x2581), QKV_SCRIPT_ANY);
+    assert_int_equal(qkv_script_of('a'), qkv_script_of(0xe9));
+    assert_int_equal(qkv_script_of(0x4e2d), qkv_script_of(0x3042)); /* Chinese and kana */
+    assert_int_not_equal(qkv_script_of('a'), qkv_script_of(0x430));
+    assert_int_equal(qkv_script_of('1'), QKV_SCRIPT_COMMON);
+    assert_int_equal(qkv_script_of('.'), QKV_SCRIPT_COMMON);
+    assert_int_equal(qkv_script_of(0x301), QKV_SCRIPT_INHERITED);
+    assert_int_equal(qkv_script_of(0x2581), QKV_SCRIPT_COMMON);
+    assert_int_equal(qkv_script_of(0x378), QKV_SCRIPT_NONE);
+    assert_int_equal(qkv_script_of(-1), QKV_SCRIPT_NONE);
+    assert_int_equal(qkv_script_of(0x10ffff), QKV_SCRIPT_NONE);
 }
 
 /* ---- the lattice ---- */

@@ -57,6 +57,8 @@ qkv_status qkv_json_get_int(qkv_json_at o, const char *key, bool required, int64
 qkv_status qkv_json_get_real(qkv_json_at o, const char *key, bool required, double min, double max, double *out);
 qkv_status qkv_json_get_bool(qkv_json_at o, const char *key, bool required, bool *out);
 qkv_status qkv_json_get_string(qkv_json_at o, const char *key, bool required, const char **text, size_t *len);
+/* A string that must be one of n names: *out is its place among them. */
+qkv_status qkv_json_get_choice(qkv_json_at o, const char *key, bool required, const char *const *names, int n, int *out);
 
 /* Writer: appends to a buffer; commas and indentation are its business. */
 typedef struct qkv_json_out {

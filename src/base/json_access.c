@@ -78,7 +78,9 @@ void qkv_json_number_text(qkv_json_at at, const char **text, size_t *len) {
     *len = 0;
     if (n->kind != QKV_JSON_NUMBER) return;
     *text = at.doc->text + n->where;
-    while (n->where + *len < at.doc->len && strchr("0123456789+-.eE", (*text)[*len]) && (*text)[*len]) ++*len;
+    while (n->where + *len < at.doc->len && strchr("0123456789+-.eE", (*text)[*len]) &&
+           (*text)[*len])
+        ++*len;
 }
 
 bool qkv_json_integer(qkv_json_at at, int64_t min, int64_t max, int64_t *out) {
@@ -184,4 +186,20 @@ qkv_status qkv_json_get_string(qkv_json_at o, const char *key, bool required, co
                         qkv_json_line(at), key, describe(at));
     qkv_json_string(at, text, len);
     return QKV_OK;
+}
+
+qkv_status qkv_json_get_choice(qkv_json_at o, const char *key, bool required,
+                               const char *const *names, int n, int *out) {
+    const char *text = NULL;
+    size_t len;
+    QKV_TRY(qkv_json_get_string(o, key, required, &text, &len));
+    if (!text) return QKV_OK;
+    for (int i = 0; i < n; i++)
+        if (strlen(names[i]) == len && !memcmp(names[i], text, len)) {
+            *out = i;
+            return QKV_OK;
+        }
+    return qkv_fail(QKV_BAD_FILE, "%s:%zu: \"%s\" is \"%.*s\", which is none of %s … %s",
+                    o.doc->name, qkv_json_line(o), key, (int)(len > 40 ? 40 : len), text, names[0],
+                    names[n - 1]);
 }

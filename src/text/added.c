@@ -66,6 +66,15 @@ static uint8_t class_after(const char *text, size_t at, size_t len, size_t *n) {
     return qkv_unicode_class(cp);
 }
 
+void qkv_matcher_trim(const char *text, size_t *begin, size_t *end) {
+    size_t n;
+    while (*begin < *end && class_after(text, *begin, *end, &n) & QKV_U_SPACE) *begin += n;
+    while (*begin < *end && class_before(text, *end) & QKV_U_SPACE) {
+        --*end;
+        while (*begin < *end && ((uint8_t)text[*end] & 0xC0) == 0x80) --*end;
+    }
+}
+
 bool qkv_matcher_next(const qkv_tokenizer *tok, const qkv_matcher *m, const char *text, size_t len,
                       size_t *at, size_t taken, size_t *begin, size_t *end, size_t *which) {
     size_t n;

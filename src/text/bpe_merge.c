@@ -92,20 +92,33 @@ static qkv_status byte_symbols(const qkv_bpe *m, qkv_scratch *s, const char *wor
     return QKV_OK;
 }
 
+/* ---- pairs ---- */
+
+/* The merge of a pair that has become adjacent, or NULL. */
+static const qkv_merge_slot *candidate(const qkv_bpe *m, qkv_scratch *s, int32_t left,
+                                       int32_t right) {
+    const qkv_merge_slot *slot = qkv_bpe_find(m, left, right);
+    if (m->unused && slot && m->unused[slot->result] &&
+        !QKV_PUSH(s->unmade, ((qkv_merge){left, right, slot->result})))
+        return NULL;
+    return slot;
+}
+
 /* ---- short words ---- */
 
-static uint32_t rank_of(const qkv_bpe *m, int32_t left, int32_t right, int32_t *result) {
-    const qkv_merge_slot *slot = qkv_bpe_find(m, left, right);
+static uint32_t rank_of(const qkv_bpe *m, qkv_scratch *s, const qkv_symbol *pair, int32_t *result) {
+    const qkv_merge_slot *slot = candidate(m, s, pair[0].id, pair[1].id);
     if (!slot) return NO_RANK;
     *result = slot->result;
     return slot->rank;
 }
 
-/* Merges in place; returns how many symbols remain. */
-static size_t merge_short(const qkv_bpe *m, qkv_symbol *sym, size_t n) {
+static void merge_short(const qkv_bpe *m, qkv_scratch *s) {
+    qkv_symbol *const sym = s->symbols.at;
+    size_t n = s->symbols.n;
     uint32_t rank[SHORT];
     int32_t result[SHORT];
-    for (size_t i = 0; i + 1 < n; i++) rank[i] = rank_of(m, sym[i].id, sym[i + 1].id, &result[i]);
+    for (size_t i = 0; i + 1 < n; i++) rank[i] = rank_of(m, s, &sym[i], &result[i]);
     while (n > 1) {
         size_t best = 0;
         for (size_t i = 1; i + 1 < n; i++)
@@ -119,11 +132,10 @@ static size_t merge_short(const qkv_bpe *m, qkv_symbol *sym, size_t n) {
             rank[i] = rank[i + 1]; /* of the last one: not used */
             result[i] = result[i + 1];
         }
-        if (best + 1 < n) rank[best] = rank_of(m, sym[best].id, sym[best + 1].id, &result[best]);
-        if (best > 0)
-            rank[best - 1] = rank_of(m, sym[best - 1].id, sym[best].id, &result[best - 1]);
+        if (best > 0) rank[best - 1] = rank_of(m, s, &sym[best - 1], &result[best - 1]);
+        if (best + 1 < n) rank[best] = rank_of(m, s, &sym[best], &result[best]);
     }
-    return n;
+    s->symbols.n = n;
 }
 
 /* ---- long words ---- */
@@ -157,7 +169,7 @@ static uint64_t heap_pop(qkv_scratch *s) {
 static bool push_pair(const qkv_bpe *m, qkv_scratch *s, int32_t left) {
     const qkv_symbol *sym = s->symbols.at;
     if (left < 0 || sym[left].next < 0) return true;
-    const qkv_merge_slot *slot = qkv_bpe_find(m, sym[left].id, sym[sym[left].next].id);
+    const qkv_merge_slot *slot = candidate(m, s, sym[left].id, sym[sym[left].next].id);
     return !slot || heap_push(s, (uint64_t)slot->rank << 32 | (uint32_t)left);
 }
 
@@ -196,12 +208,29 @@ static qkv_status merge_long(const qkv_bpe *m, qkv_scratch *s) {
         sym[right].len = 0;
         sym[left].next = sym[right].next;
         if (sym[right].next >= 0) sym[sym[right].next].prev = left;
-        ok = ok && push_pair(m, s, left) && push_pair(m, s, sym[left].prev);
+        ok = ok && push_pair(m, s, sym[left].prev) && push_pair(m, s, left);
     }
     return ok ? QKV_OK : QKV_FAILED;
 }
 
 /* ---- one word ---- */
+
+#define UNMAKE_DEPTH 100 /* as in the original */
+
+/* Appends a token that ends the merging; an unused one as the two that it was last made of. */
+static qkv_status emit(const qkv_tokenizer *tok, qkv_scratch *s, int32_t id, uint32_t at, size_t n,
+                       int depth, qkv_encoding *out) {
+    const qkv_bpe *m = tok->model;
+    for (size_t i = m->unused && m->unused[id] && depth < UNMAKE_DEPTH ? s->unmade.n : 0; i--;) {
+        const qkv_merge made = s->unmade.at[i];
+        if (made.result != id) continue;
+        size_t left = 0;
+        qkv_vocab_text(&tok->vocab, made.left, &left);
+        QKV_TRY(emit(tok, s, made.left, at, left, depth + 1, out));
+        return emit(tok, s, made.right, at + (uint32_t)left, n - left, depth + 1, out);
+    }
+    return qkv_emit(s, out, id, at, at + n) ? QKV_OK : QKV_FAILED;
+}
 
 qkv_status qkv_bpe_encode(const qkv_tokenizer *tok, qkv_scratch *s, const char *word, size_t n,
                           uint32_t at, qkv_encoding *out) {
@@ -210,16 +239,16 @@ qkv_status qkv_bpe_encode(const qkv_tokenizer *tok, qkv_scratch *s, const char *
         const int32_t id = qkv_vocab_find(tok->byte_level ? &m->whole : &tok->vocab, word, n);
         if (id >= 0) return qkv_emit(s, out, id, at, at + n) ? QKV_OK : QKV_FAILED;
     }
-    s->symbols.n = 0;
+    s->symbols.n = s->unmade.n = 0;
     QKV_TRY(tok->byte_level ? byte_symbols(m, s, word, n) : char_symbols(tok, m, s, word, n));
     if (s->symbols.n <= SHORT && s->dropout <= 0)
-        s->symbols.n = merge_short(m, s->symbols.at, s->symbols.n);
+        merge_short(m, s);
     else
         QKV_TRY(merge_long(m, s));
     for (size_t i = 0; i < s->symbols.n; i++) {
         const qkv_symbol *sym = &s->symbols.at[i];
         if (!sym->len) continue;
-        if (!qkv_emit(s, out, sym->id, at, at + sym->len)) return QKV_FAILED;
+        QKV_TRY(emit(tok, s, sym->id, at, sym->len, 0, out));
         at += sym->len;
     }
     return QKV_OK;

@@ -24,6 +24,10 @@ static qkv_status token_strings(const qkv_tokenizer *tok, const int32_t *ids, si
         size_t len;
         const char *text = qkv_tokenizer_token(tok, ids[i], &len);
         if (!text || (!keep_special && tok->is_special[ids[i]])) continue;
+        if (tok->unk_surface.data && ids[i] == tok->special[QKV_TOK_UNK]) {
+            text = tok->unk_surface.data;
+            len = tok->unk_surface.len;
+        }
         qkv_buf_add(&out->text, text, len);
         if (out->text.status != QKV_OK) return out->text.status;
         if (out->text.len > QKV_TEXT_MAX)

@@ -1,4 +1,5 @@
 /* Encoding: a text's way through the pipeline, many texts over threads. */
+#include "text/limits.h"
 #include "text/models.h"
 #include "text/scratch.h"
 #include "text/template.h"
@@ -14,6 +15,7 @@ void qkv_encoding_free(qkv_encoding *e) {
     qkv_free(e->begin);
     qkv_free(e->end);
     qkv_free(e->type);
+    qkv_free(e->mask);
     *e = (qkv_encoding){0};
 }
 
@@ -31,6 +33,7 @@ bool qkv_encoding_room(qkv_encoding *e, size_t n, bool ranges) {
         if (e->begin && !resize(&e->begin, cap, sizeof *e->begin)) return false;
         if (e->end && !resize(&e->end, cap, sizeof *e->end)) return false;
         if (e->type && !resize(&e->type, cap, sizeof *e->type)) return false;
+        if (e->mask && !resize(&e->mask, cap, sizeof *e->mask)) return false;
         e->cap = cap;
     }
     if (ranges && !e->begin && !(e->begin = qkv_alloc(cap * sizeof *e->begin))) return false;
@@ -166,16 +169,18 @@ static qkv_status encode_stretch(const qkv_tokenizer *tok, qkv_scratch *s, const
     const size_t total = s->held.len;
     do {
         QKV_TRY(encode_part(tok, s, taken, begin, at_start, out));
+        taken = end;
+        if (tok->template.trim_offsets) qkv_matcher_trim(s->held.data, &begin, &end);
         const uint32_t from = w->track ? s->held_from.at[begin] : 0,
                        to = w->track ? s->held_to.at[end - 1] : 0;
         if (!qkv_emit(s, out, tok->added.at[which].id, from, to)) return QKV_FAILED;
-        taken = end;
     } while (qkv_matcher_next(tok, &tok->normalized, s->held.data, total, &at, taken, &begin, &end,
                               &which));
     return encode_part(tok, s, taken, total, at_start, out);
 }
 
-/* Offsets without the blanks around a token, as byte-level post-processors state them. */
+/* Offsets without the blanks around a token, as byte-level post-processors state them. (Of added
+ * tokens any white space is left out: qkv_matcher_trim.) */
 static void trim_ranges(const char *text, qkv_encoding *e, size_t first) {
     for (size_t i = first; i < e->n; i++) {
         while (e->begin[i] < e->end[i] && text[e->begin[i]] == ' ') e->begin[i]++;
@@ -194,8 +199,9 @@ static qkv_status encode_text(const qkv_tokenizer *tok, qkv_scratch *s, const ch
     while (tok->raw.any &&
            qkv_matcher_next(tok, &tok->raw, text, len, &at, taken, &begin, &end, &which)) {
         if (begin > taken) QKV_TRY(encode_stretch(tok, s, text + taken, begin - taken, taken, out));
-        if (!qkv_emit(s, out, tok->added.at[which].id, begin, end)) return QKV_FAILED;
         taken = end;
+        if (tok->template.trim_offsets) qkv_matcher_trim(text, &begin, &end);
+        if (!qkv_emit(s, out, tok->added.at[which].id, begin, end)) return QKV_FAILED;
     }
     if (len > taken) QKV_TRY(encode_stretch(tok, s, text + taken, len - taken, taken, out));
     if (s->ranges && tok->template.trim_offsets) trim_ranges(text, out, first);
@@ -203,25 +209,6 @@ static qkv_status encode_text(const qkv_tokenizer *tok, qkv_scratch *s, const ch
 }
 
 /* ---- template and limit ---- */
-
-/* Cuts the two parts so that together they have at most `room` tokens: the longer one gives way
- * first. */
-static bool cut_parts(qkv_encoding *a, qkv_encoding *b, size_t room) {
-    size_t n1 = a->n, n2 = b->n;
-    if (n1 + n2 <= room) return false;
-    const bool swap = n1 > n2;
-    size_t small = swap ? n2 : n1,
-           large = small > room ? small : (small > room - small ? small : room - small);
-    if (small + large > room) {
-        small = room / 2;
-        large = small + room % 2;
-    }
-    n1 = swap ? large : small;
-    n2 = swap ? small : large;
-    if (n1 < a->n) a->n = n1;
-    if (n2 < b->n) b->n = n2;
-    return true;
-}
 
 static qkv_status append(const qkv_scratch *s, qkv_encoding *out, const qkv_encoding *part) {
     if (!qkv_encoding_room(out, part->n, s->ranges)) return QKV_FAILED;
@@ -246,36 +233,52 @@ static void begin_text(qkv_scratch *s, const qkv_tokenizer *tok, const qkv_encod
     s->use_cache = !s->ranges && !(s->dropout > 0) && (s->cache.slots || grow_cache(&s->cache));
 }
 
+/* Makes *out an encoding without tokens that has just the arrays that are asked for; a mask comes
+ * with padding. */
+static qkv_status empty(qkv_encoding *out, bool ranges, bool pair) {
+    out->n = 0;
+    out->cut = false;
+    if (!ranges) {
+        qkv_free(out->begin);
+        qkv_free(out->end);
+        out->begin = out->end = NULL;
+    }
+    if (!pair) {
+        qkv_free(out->type);
+        out->type = NULL;
+    }
+    qkv_free(out->mask);
+    out->mask = NULL;
+    if (!pair) return QKV_OK;
+    if (!qkv_encoding_room(out, 1, ranges)) return QKV_FAILED;
+    if (!out->type) QKV_TRY_ALLOC(out->type = qkv_alloc(out->cap));
+    return QKV_OK;
+}
+
 static const qkv_template_part text_only[] = {{-1, 0}}, pair_only[] = {{-1, 0}, {-2, 1}};
 
 static qkv_status encode_with(const qkv_tokenizer *tok, qkv_scratch *s, const char *text,
                               size_t len, const char *pair, size_t pair_len,
                               const qkv_encode_options *o, qkv_encoding *out) {
     begin_text(s, tok, o);
-    out->n = 0;
-    out->cut = false;
+    QKV_TRY(empty(out, s->ranges, pair != NULL));
     const qkv_template *t = &tok->template;
     const bool plain = (o && o->no_special) || !t->set;
     const qkv_template_part *parts =
         pair ? (plain ? pair_only : t->pair.at) : (plain ? text_only : t->single.at);
     const size_t n_parts = pair ? (plain ? 2 : t->pair.n) : (plain ? 1 : t->single.n);
-    const size_t limit = o && o->max_tokens ? o->max_tokens : (size_t)tok->limits.max_length;
+    const bool limited = (o && o->max_tokens) || tok->limits.truncate;
+    const size_t limit = o && o->max_tokens ? o->max_tokens : tok->limits.max_length;
     size_t added = 0;
     for (size_t i = 0; i < n_parts; i++) added += parts[i].id >= 0;
-    if (!pair) {
-        qkv_free(out->type);
-        out->type = NULL;
-    } else {
-        if (!qkv_encoding_room(out, 1, s->ranges)) return QKV_FAILED;
-        if (!out->type) QKV_TRY_ALLOC(out->type = qkv_alloc(out->cap));
-    }
-    const bool apart = pair || limit; /* parts are made first and joined after cutting */
+    const bool apart = pair || limited; /* parts are made first and joined after cutting */
     s->part[0].n = s->part[1].n = 0;
     if (apart) {
         QKV_TRY(encode_text(tok, s, text, len, &s->part[0]));
         if (pair) QKV_TRY(encode_text(tok, s, pair, pair_len, &s->part[1]));
-        if (limit)
-            out->cut = cut_parts(&s->part[0], &s->part[1], limit > added ? limit - added : 0);
+        if (limited)
+            QKV_TRY(qkv_limits_cut(&tok->limits, limit > added ? limit - added : 0, pair != NULL,
+                                   &s->part[0], &s->part[1], &out->cut));
     }
     for (size_t i = 0; i < n_parts; i++) {
         const size_t first = out->n;
@@ -297,7 +300,7 @@ qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tok, const char *text, size
     QKV_TRY_ALLOC(s = qkv_scratch_take(tok));
     const qkv_status status = encode_with(tok, s, text, len, pair, pair_len, options, out);
     qkv_scratch_give(tok, s);
-    return status;
+    return status == QKV_OK ? qkv_limits_pad(tok, options, out, 1) : status;
 }
 
 /* Random numbers belong to the text's place in the batch, so they do not depend on which thread
@@ -326,7 +329,7 @@ qkv_status qkv_tokenizer_encode_batch(const qkv_tokenizer *tok, const qkv_text *
         }
         qkv_scratch_give(tok, s);
     }
-    if (failed == INT64_MAX) return QKV_OK;
+    if (failed == INT64_MAX) return qkv_limits_pad(tok, options, out, n);
     /* Messages are kept per thread: the first failing text is encoded again here, for its own. */
     qkv_scratch *s;
     QKV_TRY_ALLOC(s = qkv_scratch_take(tok));

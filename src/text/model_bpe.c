@@ -291,7 +291,8 @@ static qkv_status prepare(qkv_tokenizer *tok) {
     qkv_buf_free(&name);
     QKV_TRY(status);
     qkv_byte_fallback(&tok->vocab, m->fallback);
-    m->word_start = !tok->byte_level && !m->options.ignore_merges && marks_begin_words(tok, m);
+    m->word_start =
+        !tok->byte_level && !m->options.ignore_merges && !m->unused && marks_begin_words(tok, m);
     if (tok->byte_level && m->options.ignore_merges) return prepare_whole_words(tok, m);
     return QKV_OK;
 }
@@ -366,6 +367,7 @@ static void drop(qkv_tokenizer *tok) {
     qkv_free(m->slots);
     qkv_free(m->merges);
     qkv_free(m->ranks);
+    qkv_free(m->unused);
     qkv_vocab_free(&m->whole);
     qkv_trie_free(&m->frozen);
 }

@@ -25,6 +25,8 @@ typedef struct qkv_bpe {
     bool word_start; /* ▁ never follows another character inside a token: a word may be cut before
                         it */
     qkv_trie frozen; /* user-defined symbols, never merged; empty trie: none */
+    uint8_t *unused; /* by id, 1: a token that is only a step to others, taken apart again at the
+                        end; NULL: none */
 } qkv_bpe;
 
 typedef struct qkv_unigram {

@@ -178,8 +178,14 @@ typedef struct qkv_model_kind {
 
 /* Truncation and padding as the file states them. */
 typedef struct qkv_limits {
-    int64_t max_length;         /* 0: none */
     char *truncation, *padding; /* their JSON, NULL: null */
+    bool truncate;
+    size_t max_length;
+    int strategy, truncate_left; /* places among the names in limits.c */
+    size_t pad_to, pad_multiple; /* 0: to the longest of a batch; to any length */
+    int32_t pad_id;
+    uint8_t pad_type;
+    int pad_left;
 } qkv_limits;
 
 struct qkv_tokenizer {
@@ -197,6 +203,7 @@ struct qkv_tokenizer {
                         them as bytes */
     int32_t special[QKV_TOK_SPECIALS];
     qkv_limits limits;
+    qkv_text unk_surface; /* what the unknown token is in a decoded text; data NULL: its own name */
     void *pool; /* free scratches */
     atomic_flag pool_lock;
     bool track_always; /* a step asks where its text began */

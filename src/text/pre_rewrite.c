@@ -83,26 +83,17 @@ typedef struct metaspace_args {
     char mark[4];
     uint8_t n; /* bytes of the mark */
     bool split;
-    enum { ALWAYS, FIRST, NEVER } prepend;
+    int prepend; /* one of the schemes */
 } metaspace_args;
+
+enum { ALWAYS, FIRST, NEVER };
 
 static qkv_status get_scheme(qkv_json_at json, metaspace_args *a) {
     static const char *const names[] = {"always", "first", "never"};
     bool prefix = true;
-    const char *text = NULL;
-    size_t len;
     QKV_TRY(qkv_json_get_bool(json, "add_prefix_space", false, &prefix));
-    if (!prefix) a->prepend = NEVER;
-    QKV_TRY(qkv_json_get_string(json, "prepend_scheme", false, &text, &len));
-    for (int i = 0; text && i < 3; i++)
-        if (strlen(names[i]) == len && !memcmp(names[i], text, len)) {
-            a->prepend = i;
-            return QKV_OK;
-        }
-    if (text)
-        return qkv_fail(QKV_BAD_FILE, "line %zu: prepend_scheme must be always, first or never",
-                        qkv_json_line(json));
-    return QKV_OK;
+    a->prepend = prefix ? ALWAYS : NEVER;
+    return qkv_json_get_choice(json, "prepend_scheme", false, names, 3, &a->prepend);
 }
 
 static qkv_status metaspace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {

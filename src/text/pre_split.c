@@ -19,17 +19,10 @@ static const char *const behavior_names[BEHAVIORS] = {"Removed", "Isolated", "Me
                                                       "MergedWithNext", "Contiguous"};
 
 static qkv_status get_behavior(qkv_json_at json, bool required, behavior *out) {
-    const char *text = NULL;
-    size_t len;
-    QKV_TRY(qkv_json_get_string(json, "behavior", required, &text, &len));
-    if (!text) return QKV_OK;
-    for (int b = 0; b < BEHAVIORS; b++)
-        if (strlen(behavior_names[b]) == len && !memcmp(behavior_names[b], text, len)) {
-            *out = (behavior)b;
-            return QKV_OK;
-        }
-    return qkv_fail(QKV_BAD_FILE, "line %zu: unknown behavior \"%.*s\"", qkv_json_line(json),
-                    (int)(len > 40 ? 40 : len), text);
+    int place = *out;
+    QKV_TRY(qkv_json_get_choice(json, "behavior", required, behavior_names, BEHAVIORS, &place));
+    *out = (behavior)place;
+    return QKV_OK;
 }
 
 static qkv_status add(qkv_work *w, size_t begin, size_t end, bool hit) {

@@ -1,6 +1,7 @@
 /* Pre-tokenizers that need no rewriting and no pattern: cuts between characters by their classes.
  */
 #include "text/pipeline.h"
+#include "text/script.h"
 #include "text/unicode.h"
 #include "base/utf8.h"
 
@@ -102,3 +103,29 @@ static qkv_status fixed_length(const qkv_step *step, qkv_work *w) {
 
 const qkv_step_kind qkv_pre_fixed_length = {
     .name = "FixedLength", .parse = fixed_parse, .split = fixed_length};
+
+/* ---- UnicodeScripts: a cut wherever the script changes ---- */
+
+/* What has no script goes with what is before it; at the beginning of a piece it falls away, as in
+ * the original. */
+static qkv_status scripts(const qkv_step *step, qkv_work *w) {
+    (void)step;
+    for (size_t p = 0; p < w->old.n; p++) {
+        const size_t end = w->old.at[p].end;
+        size_t begin = end, n;
+        uint8_t last = QKV_SCRIPT_NONE;
+        for (size_t i = w->old.at[p].begin; i < end; i += n) {
+            int32_t cp;
+            n = (size_t)qkv_utf8_decode(w->text + i, end - i, &cp);
+            const uint8_t script = qkv_script_of(cp);
+            if (script == QKV_SCRIPT_NONE || script == last) continue;
+            QKV_TRY(qkv_work_cut(w, begin, i));
+            begin = i;
+            last = script;
+        }
+        QKV_TRY(qkv_work_cut(w, begin, end));
+    }
+    return QKV_OK;
+}
+
+const qkv_step_kind qkv_pre_scripts = {.name = "UnicodeScripts", .split = scripts};

@@ -207,8 +207,10 @@ static qkv_status rank_by_score(const qkv_pieces *p, uint32_t *rank, qkv_text *t
         if (i && order[i].score != order[i - 1].score) place++;
         rank[order[i].id] = place;
     }
-    for (size_t i = 0; i < p->n; i++)
-        tokens[i] = p->type[i] == QKV_PIECE_NORMAL ? p->text[i] : (qkv_text){0};
+    for (size_t i = 0; i < p->n; i++) {
+        const bool merged = p->type[i] == QKV_PIECE_NORMAL || p->type[i] == QKV_PIECE_UNUSED;
+        tokens[i] = merged ? p->text[i] : (qkv_text){0};
+    }
     qkv_free(order);
     return QKV_OK;
 }
@@ -225,6 +227,16 @@ static qkv_status freeze_symbols(qkv_tokenizer *tok, const qkv_pieces *p) {
         status = qkv_trie_build(&((qkv_bpe *)tok->model)->frozen, keys.at, keys.n);
     qkv_free(keys.at);
     return status;
+}
+
+static qkv_status mark_unused(qkv_tokenizer *tok, const qkv_pieces *p) {
+    qkv_bpe *m = tok->model;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->type[i] != QKV_PIECE_UNUSED) continue;
+        if (!m->unused) QKV_TRY_ALLOC(m->unused = qkv_zalloc(p->n, 1));
+        m->unused[i] = 1;
+    }
+    return QKV_OK;
 }
 
 static qkv_status set_bpe(qkv_tokenizer *tok, const qkv_pieces *p) {
@@ -245,6 +257,7 @@ static qkv_status set_bpe(qkv_tokenizer *tok, const qkv_pieces *p) {
         status =
             qkv_tokenizer_set_ranked_bpe(tok, p->text, p->n, merges, ranks, n_merges, &options);
     if (status == QKV_OK) status = freeze_symbols(tok, p);
+    if (status == QKV_OK) status = mark_unused(tok, p);
     qkv_free(unk);
     qkv_free(rank);
     qkv_free(ranks);
@@ -273,6 +286,11 @@ qkv_status qkv_pieces_build(qkv_tokenizer *tok, const qkv_pieces *p) {
     tok->special[QKV_TOK_BOS] = p->bos;
     tok->special[QKV_TOK_EOS] = p->eos;
     tok->special[QKV_TOK_PAD] = p->pad;
+    if (p->unk_surface.data) {
+        tok->unk_surface = p->unk_surface;
+        QKV_TRY_ALLOC(tok->unk_surface.data =
+                          qkv_arena_strndup(&tok->arena, p->unk_surface.data, p->unk_surface.len));
+    }
     QKV_TRY(qkv_set_template(tok, p->add_bos ? p->bos : -1, p->add_eos ? p->eos : -1));
     QKV_TRY(qkv_tokenizer_finish(tok));
     for (size_t i = 0; i < p->n; i++) /* decoded as nothing; not searched for in texts */

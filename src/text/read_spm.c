@@ -133,6 +133,8 @@ static qkv_status read_trainer(reading *r, const field *whole) {
     field f;
     bool ok = true;
     while (next_field(&m, &f, &ok)) {
+        if (f.number == 44 && f.wire == 2)
+            r->p.unk_surface = (qkv_text){(const char *)f.data, f.len};
         if (f.wire != 0) continue;
         const int32_t id =
             (int64_t)f.value >= -1 && (int64_t)f.value < QKV_VOCAB_MAX ? (int32_t)f.value : -1;
@@ -212,6 +214,7 @@ qkv_status qkv_read_sentencepiece(qkv_tokenizer *tok, const char *name, const ch
                         n, FILE_MAX);
     reading r = {.data = data, .model_type = 1, .unk = 0, .bos = 1, .eos = 2, .pad = -1};
     r.p.add_dummy_prefix = r.p.remove_extra_whitespaces = r.p.escape_whitespaces = true;
+    r.p.unk_surface = (qkv_text){" \xE2\x81\x87 ", 5};
     qkv_status status = read_fields(&r, n);
     if (status == QKV_OK) {
         r.p.unigram = r.model_type == 1;

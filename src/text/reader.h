@@ -30,6 +30,7 @@ typedef struct qkv_pieces {
     const char *charsmap; /* NULL: none */
     size_t charsmap_len;
     int32_t unk, bos, eos, pad; /* −1: none */
+    qkv_text unk_surface;       /* see qkv_tokenizer */
     bool add_bos, add_eos;
 } qkv_pieces;
 

@@ -45,6 +45,7 @@ struct qkv_scratch {
     uint64_t draws; /* random numbers used for this text */
     QKV_VEC(qkv_symbol) symbols;
     QKV_VEC(uint64_t) heap, skipped;
+    QKV_VEC(qkv_merge) unmade; /* how unused tokens came about in this word */
     QKV_VEC(qkv_lattice_node) lattice;
     QKV_VEC(qkv_piece) path;
     qkv_buf held; /* normalised text while its parts are worked on */

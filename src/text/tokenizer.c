@@ -22,6 +22,7 @@ static void scratch_free(qkv_scratch *s) {
     qkv_free(s->symbols.at);
     qkv_free(s->heap.at);
     qkv_free(s->skipped.at);
+    qkv_free(s->unmade.at);
     qkv_free(s->lattice.at);
     qkv_free(s->path.at);
     qkv_buf_free(&s->held);

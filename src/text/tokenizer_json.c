@@ -1,4 +1,5 @@
 /* Hugging Face's tokenizer.json: reading and writing. */
+#include "text/limits.h"
 #include "text/models.h"
 #include "text/reader.h"
 #include "text/template.h"
@@ -112,12 +113,13 @@ static qkv_status read_model(qkv_tokenizer *tok, qkv_json_at root) {
 static qkv_status read_limits(qkv_tokenizer *tok, qkv_json_at root, qkv_buf *text) {
     qkv_json_at at;
     if (qkv_json_member(root, "truncation", &at) && qkv_json_kind_of(at) == QKV_JSON_OBJECT) {
-        QKV_TRY(qkv_json_get_int(at, "max_length", true, 0, QKV_TEXT_MAX, &tok->limits.max_length));
+        QKV_TRY(qkv_truncation_parse(&tok->limits, at));
         QKV_TRY(json_text(at, text));
         QKV_TRY_ALLOC(tok->limits.truncation =
                           qkv_arena_strndup(&tok->arena, text->data, text->len));
     }
     if (qkv_json_member(root, "padding", &at) && qkv_json_kind_of(at) == QKV_JSON_OBJECT) {
+        QKV_TRY(qkv_padding_parse(&tok->limits, at));
         QKV_TRY(json_text(at, text));
         QKV_TRY_ALLOC(tok->limits.padding = qkv_arena_strndup(&tok->arena, text->data, text->len));
     }

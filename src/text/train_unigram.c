@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "base/utf8.h"
-#include "text/train_script.h"
+#include "text/script.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -361,13 +361,21 @@ static qkv_status write_out(const unigram *u, const qkv_words *alphabet, qkv_tra
     return status;
 }
 
-/* Kinds of the characters: see qkv_lattice_make. */
+/* What a character may stand beside in a piece: see qkv_lattice_make. ▁ goes with everything. */
+static uint8_t kind_of(int32_t cp) {
+    if (cp == 0x2581) return 0;
+    const uint8_t script = qkv_script_of(cp);
+    return script == QKV_SCRIPT_INHERITED ? 255
+           : script == QKV_SCRIPT_NONE    ? QKV_SCRIPT_COMMON
+                                          : script;
+}
+
 static qkv_status script_kinds(const qkv_words *alphabet, uint8_t **out) {
     QKV_TRY_ALLOC(*out = qkv_zalloc(alphabet->n, 1));
     for (size_t i = 0; i < alphabet->n; i++) {
         int32_t cp;
         qkv_utf8_decode(alphabet->at[i].text, alphabet->at[i].len, &cp);
-        (*out)[i] = qkv_script_kind(cp);
+        (*out)[i] = kind_of(cp);
     }
     return QKV_OK;
 }

@@ -38,13 +38,14 @@ void qkv_vocab_free(qkv_vocab *v) {
 }
 
 static qkv_status rehash(qkv_vocab *v, size_t slots) {
-    int32_t *fresh;
+    qkv_vocab_slot *fresh;
     QKV_TRY_ALLOC(fresh = qkv_alloc(slots * sizeof *fresh));
     memset(fresh, 0xFF, slots * sizeof *fresh);
-    for (size_t e = 0; e < v->entries.n; e++) {
-        size_t s = v->entries.at[e].hash & (slots - 1);
-        while (fresh[s] >= 0) s = (s + 1) & (slots - 1);
-        fresh[s] = (int32_t)e;
+    for (size_t old = 0; v->slots && old <= v->mask; old++) {
+        if (v->slots[old].entry < 0) continue;
+        size_t s = v->slots[old].hash & (slots - 1);
+        while (fresh[s].entry >= 0) s = (s + 1) & (slots - 1);
+        fresh[s] = v->slots[old];
     }
     qkv_free(v->slots);
     v->slots = fresh;
@@ -66,13 +67,15 @@ qkv_status qkv_vocab_reserve(qkv_vocab *v, size_t n, size_t bytes) {
 }
 
 /* The slot of this text, or the free slot where it would go. */
-static size_t find_slot(const qkv_vocab *v, const char *text, size_t len, uint32_t hash) {
-    size_t s = hash & v->mask;
-    for (; v->slots[s] >= 0; s = (s + 1) & v->mask) {
-        const qkv_vocab_entry *e = &v->entries.at[v->slots[s]];
-        if (e->hash == hash && e->len == len && !memcmp(v->bytes.data + e->at, text, len)) break;
+static inline qkv_vocab_slot *find_slot(const qkv_vocab *v, const char *text, size_t len,
+                                        uint32_t hash) {
+    for (size_t s = hash & v->mask;; s = (s + 1) & v->mask) {
+        qkv_vocab_slot *const slot = &v->slots[s];
+        if (slot->entry < 0) return slot;
+        if (slot->hash != hash) continue;
+        const qkv_vocab_entry *e = &v->entries.at[slot->entry];
+        if (e->len == len && !memcmp(v->bytes.data + e->at, text, len)) return slot;
     }
-    return s;
 }
 
 qkv_status qkv_vocab_put(qkv_vocab *v, const char *text, size_t len, int32_t id) {
@@ -86,12 +89,12 @@ qkv_status qkv_vocab_put(qkv_vocab *v, const char *text, size_t len, int32_t id)
     if (!v->slots || 2 * (v->entries.n + 1) > v->mask + 1)
         QKV_TRY(rehash(v, v->slots ? 2 * (v->mask + 1) : 16));
     const uint32_t hash = qkv_text_hash(text, len);
-    const size_t slot = find_slot(v, text, len, hash);
-    const qkv_vocab_entry entry = {(uint32_t)v->bytes.len, (uint32_t)len, id, hash};
+    qkv_vocab_slot *const slot = find_slot(v, text, len, hash);
+    const qkv_vocab_entry entry = {(uint32_t)v->bytes.len, (uint32_t)len, id};
     qkv_buf_add(&v->bytes, text, len);
     if (v->bytes.status != QKV_OK) return v->bytes.status;
     if (!QKV_PUSH(v->entries, entry)) return QKV_FAILED;
-    v->slots[slot] = (int32_t)v->entries.n - 1;
+    *slot = (qkv_vocab_slot){hash, (int32_t)v->entries.n - 1};
     while (v->by_id.n <= (size_t)id)
         if (!QKV_PUSH(v->by_id, -1)) return QKV_FAILED;
     v->by_id.at[id] = (int32_t)v->entries.n - 1;
@@ -100,7 +103,7 @@ qkv_status qkv_vocab_put(qkv_vocab *v, const char *text, size_t len, int32_t id)
 
 int32_t qkv_vocab_find(const qkv_vocab *v, const char *text, size_t len) {
     if (!v->slots) return -1;
-    const int32_t entry = v->slots[find_slot(v, text, len, qkv_text_hash(text, len))];
+    const int32_t entry = find_slot(v, text, len, qkv_text_hash(text, len))->entry;
     return entry < 0 ? -1 : v->entries.at[entry].id;
 }
 

@@ -14,14 +14,18 @@
 typedef struct qkv_vocab_entry {
     uint32_t at, len; /* in `bytes` */
     int32_t id;
-    uint32_t hash;
 } qkv_vocab_entry;
+
+typedef struct qkv_vocab_slot {
+    uint32_t hash; /* here, so that only the right entry is looked at */
+    int32_t entry; /* index into `entries`, −1: free */
+} qkv_vocab_slot;
 
 typedef struct qkv_vocab {
     qkv_buf bytes;
     QKV_VEC(qkv_vocab_entry) entries;
     QKV_VEC(int32_t) by_id; /* index into `entries`, −1: no such id */
-    int32_t *slots;         /* open addressing: index into `entries`, −1: free */
+    qkv_vocab_slot *slots;  /* open addressing */
     size_t mask;            /* slots − 1 */
 } qkv_vocab;
 
