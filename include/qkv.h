@@ -71,7 +71,8 @@ QKV_API size_t qkv_tokenizer_size(const qkv_tokenizer *tok); /* ids are 0 … si
 
 typedef struct qkv_encode_options {
     bool no_special;       /* do not add the post-processor's tokens */
-    bool offsets;          /* fill begin, end */
+    bool offsets;          /* fill begin, end: bytes, */
+    bool characters;       /* or characters (code points; a malformed byte is one) */
     double dropout;        /* BPE: skip a merge with this probability; Unigram: sample, at this inverse temperature */
     uint64_t seed, stream; /* of those choices */
     size_t max_tokens;     /* the text is cut there; 0: where the tokenizer's file says, if it does */
@@ -81,7 +82,7 @@ typedef struct qkv_encode_options {
 
 typedef struct qkv_encoding {
     int32_t *ids;
-    uint32_t *begin, *end; /* bytes of the original text; NULL unless asked for */
+    uint32_t *begin, *end; /* in the original text; NULL unless asked for */
     uint8_t *type;         /* segment: 0 or 1; NULL without a pair */
     uint8_t *mask;         /* 1: a token, 0: padding; NULL unless padding was asked for */
     size_t n, cap;

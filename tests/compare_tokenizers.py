@@ -2,14 +2,18 @@
 """Ids, texts and offsets of qkv beside those of the originals, line by line (a long test).
 
     python3 tests/compare_tokenizers.py QKV DATA [--only NAME…]
+    python3 tests/compare_tokenizers.py QKV --characters
 
 QKV is the command, DATA the data folder unpacked (data sets imdb, multi30k, tatoeba_fra, tatoeba_cmn, zh_hotel,
 zh_chnsenticorp, newstest2015_enru, tokenizers). For each tokenizer file, on 100,000 lines of real text and 20,000 of random
 and hostile Unicode: the ids; the text of those ids without and with special tokens; and, on every tenth line, the offsets
 (Hugging Face only: the others state none in the same sense). Fails if more lines differ than DIFFERENCES lists and explains.
+With --characters instead: every assigned code point through each normalizer and pre-tokenizer of `tokenizers`.
 Needs the PyPI packages tokenizers, sentencepiece and tiktoken.
 """
 import argparse
+import json
+import os
 import random
 import subprocess
 import sys
@@ -19,6 +23,11 @@ import unicodedata
 # Lines that may differ, and why: {(file, what): (lines, reason)}.
 DIFFERENCES = {
 }
+
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
+          r"\s+(?!\S)|\s+")
 
 
 def read(path):
@@ -137,19 +146,59 @@ class RankFile:
 
 # (original, file of ours, file of the original, options of ours)
 FILES = [(HuggingFace, f"{n}/tokenizer.json", f"{n}/tokenizer.json", []) for n in
-         ("roberta-base", "bert-base-uncased", "bert-base-chinese", "all-minilm-l6-v2", "t5-small", "llama2", "phi-3-mini",
-          "whisper-tiny")]
+         ("roberta-base", "bert-base-uncased", "bert-base-chinese", "all-minilm-l6-v2", "t5-small", "phi-3-mini", "whisper-tiny")]
 FILES += [(bert, f"{n}/vocab.txt", f"{n}/vocab.txt", []) for n in ("bert-base-uncased", "bert-base-chinese", "bert-cased")]
 FILES += [(gpt2, "gpt2", "gpt2", [])]
 FILES += [(SentencePiece, n, n, []) for n in
           ("llama2/tokenizer.model", "hf-fixtures/spiece.model", "hf-fixtures/test_sentencepiece.model",
            "hf-fixtures/test_sentencepiece_bpe.model", "hf-fixtures/test_sentencepiece_no_bos.model",
            "sentencepiece/test_model.model", "sentencepiece/test_ja_model.model")]
+# `tokenizers` 0.23 refuses this file ("Merges text file invalid at line 18918"); its vocabulary is the model's.
+FILES += [(SentencePiece, "llama2/tokenizer.json", "llama2/tokenizer.model", ["--no-special"])]
 FILES += [(RankFile, f"tiktoken/{n}_base.tiktoken", f"tiktoken/{n}_base.tiktoken", []) for n in ("r50k", "cl100k")]
 # A vocabulary in GGUF beside the tokenizer that it was converted from.
 FILES += [(o, f"llama.cpp-vocab/ggml-vocab-{n}.gguf", p, ["--no-special"]) for o, n, p in
           ((gpt2, "gpt-2", "gpt2"), (bert, "bert-bge", "bert-base-uncased/vocab.txt"),
            (SentencePiece, "llama-spm", "llama2/tokenizer.model"))]
+
+
+# ---- every character through each step ----
+
+STEPS = [{"normalizer": n} for n in
+         ({"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True},
+          {"type": "NFC"}, {"type": "NFD"}, {"type": "NFKC"}, {"type": "NFKD"}, {"type": "Nmt"}, {"type": "Lowercase"},
+          {"type": "StripAccents"}, {"type": "Strip", "strip_left": True, "strip_right": True}, {"type": "ByteLevel"})]
+STEPS += [{"pre_tokenizer": p} for p in
+          ({"type": "BertPreTokenizer"}, {"type": "Whitespace"}, {"type": "WhitespaceSplit"}, {"type": "UnicodeScripts"},
+           {"type": "Digits", "individual_digits": True}, {"type": "Punctuation", "behavior": "Isolated"},
+           {"type": "Split", "pattern": {"Regex": GPT2}, "behavior": "Isolated", "invert": False},
+           {"type": "Split", "pattern": {"Regex": LLAMA3}, "behavior": "Isolated", "invert": False})]
+
+
+def compare_steps(verdict, command):
+    """Normalizers: the bytes of the result, as ids of byte tokens. Pre-tokenizers: the offsets of the pieces."""
+    lines = [f"{head}{chr(c)}{tail}" for head, tail in (("a", "b1"), ("", ""), ("\u0301 ", "\u0323.")) for c in range(0x32000)
+             if c not in (0, 10, 13) and not 0xD800 <= c <= 0xDFFF]
+    raw = [l.encode() for l in lines]
+    spell = {"type": "BPE", "byte_fallback": True, "vocab": {f"<0x{b:02X}>": b for b in range(256)}, "merges": []}
+    cut = {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"}
+    for step in STEPS:
+        kind, what = next(iter(step.items()))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "tokenizer.json")
+            parts = {"normalizer": None, "pre_tokenizer": None, **step}
+            json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "post_processor": None,
+                       "decoder": None, **parts, "model": spell if kind == "normalizer" else cut}, open(path, "w"))
+            original = HuggingFace(path)
+            if kind == "normalizer":
+                theirs = original.ids(lines)
+                mine = [[int(i) for i in l.split()] for l in qkv(command, "encode", path, raw)]
+            else:
+                theirs = [[list(o) for o in e] for e in original.offsets(lines)]
+                mine = [[list(map(int, t.split(b":")[1].split(b"-"))) for t in l.split()]
+                        for l in qkv(command, "encode", path, raw, "--characters")]
+        pattern = what.get("pattern", {}).get("Regex", "")[:12]
+        verdict.report(f"{kind} {what['type']} {pattern}", "characters", different(mine, theirs), lines)
 
 
 class Verdict:
@@ -206,13 +255,17 @@ def compare(verdict, command, name, path, original, options, lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qkv")
-    parser.add_argument("data")
+    parser.add_argument("data", nargs="?")
+    parser.add_argument("--characters", action="store_true")
     parser.add_argument("--only", nargs="+", default=[""], help="files whose name contains one of these")
     args = parser.parse_args()
+    verdict = Verdict()
+    if args.characters:
+        compare_steps(verdict, args.qkv)
+        sys.exit(verdict.failed)
     random.seed(7)
     lines = real_lines(args.data) + hostile_lines(20000)
     assert len(lines) == 120000, f"{len(lines)} lines"
-    verdict = Verdict()
     for make, name, source, options in FILES:
         if any(part in name for part in args.only):
             folder = f"{args.data}/tokenizers"

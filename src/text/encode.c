@@ -5,6 +5,7 @@
 #include "text/template.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -188,6 +189,25 @@ static void trim_ranges(const char *text, qkv_encoding *e, size_t first) {
     }
 }
 
+/* Byte offsets as numbers of characters. */
+static qkv_status count_characters(qkv_scratch *s, const char *text, size_t len, qkv_encoding *e,
+                                   size_t first) {
+    uint32_t count = 0;
+    s->before.n = 0;
+    for (size_t i = 0, n; i < len; i += n, count++) {
+        int32_t cp;
+        n = (size_t)qkv_utf8_decode(text + i, len - i, &cp);
+        for (size_t k = 0; k < n; k++)
+            if (!QKV_PUSH(s->before, count)) return QKV_FAILED;
+    }
+    if (!QKV_PUSH(s->before, count)) return QKV_FAILED;
+    for (size_t i = first; i < e->n; i++) {
+        e->begin[i] = s->before.at[e->begin[i]];
+        e->end[i] = s->before.at[e->end[i]];
+    }
+    return QKV_OK;
+}
+
 /* One text, without the template's tokens. */
 static qkv_status encode_text(const qkv_tokenizer *tok, qkv_scratch *s, const char *text,
                               size_t len, qkv_encoding *out) {
@@ -205,7 +225,7 @@ static qkv_status encode_text(const qkv_tokenizer *tok, qkv_scratch *s, const ch
     }
     if (len > taken) QKV_TRY(encode_stretch(tok, s, text + taken, len - taken, taken, out));
     if (s->ranges && tok->template.trim_offsets) trim_ranges(text, out, first);
-    return QKV_OK;
+    return s->ranges && s->characters ? count_characters(s, text, len, out, first) : QKV_OK;
 }
 
 /* ---- template and limit ---- */
@@ -224,7 +244,8 @@ static qkv_status append(const qkv_scratch *s, qkv_encoding *out, const qkv_enco
 
 static void begin_text(qkv_scratch *s, const qkv_tokenizer *tok, const qkv_encode_options *o) {
     const bool bpe = tok->model_kind == &qkv_model_bpe;
-    s->ranges = o && o->offsets;
+    s->characters = o && o->characters;
+    s->ranges = o && (o->offsets || o->characters);
     s->dropout = o && o->dropout > 0 ? o->dropout
                  : bpe               ? ((const qkv_bpe *)tok->model)->options.dropout
                                      : 0;

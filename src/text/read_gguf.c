@@ -12,6 +12,7 @@ static const uint8_t sizes[TYPES] = {1, 1, 2,  2, 4, 4, 4,
                                      1, 8, 12, 8, 8, 8}; /* on disk, at least */
 
 #define ENTRIES_MAX 100000u
+#define NAME_MAX    65535u
 #define STRING_MAX  (64u << 20)
 #define ARRAY_MAX   (16u << 20)
 
@@ -145,8 +146,10 @@ static qkv_status read_header(const char *data, size_t n, value out[KEYS]) {
     for (uint64_t i = 0; i < entries; i++) {
         qkv_text name;
         value v = {0};
-        if (!string(&c, &name) || !number(&c, 4, &type))
-            return qkv_fail(QKV_BAD_FILE, "entry %u: the file ends", (unsigned)i);
+        if (!string(&c, &name) || name.len > NAME_MAX || !number(&c, 4, &type))
+            return qkv_fail(QKV_BAD_FILE,
+                            "entry %u: the file ends within it, or its name is too long",
+                            (unsigned)i);
         v.type = (uint32_t)type;
         if (type >= TYPES || !skip_value(&c, &v))
             return qkv_fail(QKV_BAD_FILE,

@@ -39,7 +39,8 @@ struct qkv_scratch {
         uint32_t mask, used;  /* slots − 1; slots that are not free */
     } cache;
     bool use_cache;
-    bool ranges; /* fill begin and end */
+    bool ranges;     /* fill begin and end, */
+    bool characters; /* with numbers of characters */
     double dropout;
     qkv_rng rng;
     uint64_t draws; /* random numbers used for this text */
@@ -50,6 +51,7 @@ struct qkv_scratch {
     QKV_VEC(qkv_piece) path;
     qkv_buf held; /* normalised text while its parts are worked on */
     QKV_VEC(uint32_t) held_from, held_to;
+    QKV_VEC(uint32_t) before; /* characters before each byte of the text */
     qkv_encoding part[2];
 };
 

@@ -28,6 +28,7 @@ static void scratch_free(qkv_scratch *s) {
     qkv_buf_free(&s->held);
     qkv_free(s->held_from.at);
     qkv_free(s->held_to.at);
+    qkv_free(s->before.at);
     for (int i = 0; i < 2; i++) qkv_encoding_free(&s->part[i]);
     qkv_free(s);
 }

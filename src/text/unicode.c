@@ -83,6 +83,8 @@ static uint8_t classify(int32_t cp) {
     default:
         break;
     }
+    if (IN(cp, newer_letters)) c = QKV_U_LETTER | QKV_U_WORD;
+    if (IN(cp, newer_numbers)) c = QKV_U_NUMBER | QKV_U_WORD;
     if (in(cp, 33, 47) || in(cp, 58, 64) || in(cp, 91, 96) || in(cp, 123, 126)) c |= QKV_U_PUNCT;
     if (cp == 0x166D) c |= QKV_U_PUNCT;  /* punctuation until Unicode 12 */
     if (cp == 0x1734) c |= QKV_U_ACCENT; /* until Unicode 14 */

@@ -1,7 +1,7 @@
 /* Where the originals' Unicode tables are older or newer than utf8proc's (Unicode 15): code points, as closed ranges.
  *
  * Found by asking Hugging Face's `tokenizers` 0.23 about every code point. Its punctuation and accents come from tables of
- * 2015, its compatibility forms of 2017, its lower case from Unicode 17. Without these lists about one character in a
+ * 2015, its compatibility forms of 2017, its regular expressions from Unicode 16, its lower case from Unicode 17. Without these lists about one character in a
  * thousand of random Unicode would be cut differently; of real text, none. */
 #ifndef QKV_TEXT_UNICODE_VERSIONS_H
 #define QKV_TEXT_UNICODE_VERSIONS_H
@@ -11,6 +11,18 @@
 typedef struct qkv_range {
     int32_t first, last;
 } qkv_range;
+
+/* L* and Nd for the originals' regular expressions (also tiktoken's), not yet for utf8proc. */
+static const qkv_range newer_letters[] = {
+    {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3},
+    {0x10D4A, 0x10D65}, {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x11380, 0x11389},
+    {0x1138B, 0x1138B}, {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113B7},
+    {0x113D1, 0x113D1}, {0x113D3, 0x113D3}, {0x11BC0, 0x11BE0}, {0x13460, 0x143FA},
+    {0x16100, 0x1611D}, {0x16D40, 0x16D6C}, {0x18CFF, 0x18CFF}, {0x1E5D0, 0x1E5ED},
+    {0x1E5F0, 0x1E5F0}, {0x2EBF0, 0x2EE5D}};
+static const qkv_range newer_numbers[] = {
+    {0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x16130, 0x16139},
+    {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA}};
 
 /* P* for utf8proc, not yet for the original. */
 static const qkv_range new_punctuation[] = {
