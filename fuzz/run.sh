@@ -16,9 +16,11 @@ checks=address,undefined
 objects=build/fuzz/objects
 mkdir -p "$objects"
 # Parsers stand on base, store, text and data alone; none needs a kernel. File names are unique in the tree.
-for source in src/base/*.c src/store/*.c src/text/*.c src/data/*.c fuzz/*.c; do echo "$source"; done |
-    xargs -P 2 -I SOURCE sh -c "$compiler $(echo $flags) -fsanitize=fuzzer-no-link,$checks -fno-sanitize-recover=all \
-        -c SOURCE -o $objects/\$(basename SOURCE .c).o"
+for source in src/base/*.c src/store/*.c src/text/*.c src/data/*.c fuzz/*.c; do
+    # shellcheck disable=SC2086
+    $compiler $flags -fsanitize=fuzzer-no-link,$checks -fno-sanitize-recover=all -c "$source" \
+        -o "$objects/$(basename "$source" .c).o"
+done
 status=0
 for target in $targets; do
     out=build/fuzz/$target

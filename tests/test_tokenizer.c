@@ -588,17 +588,51 @@ static void test_llama_cpp(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_llama_cpp(names[i]);
 }
 
-/* The swift-transformers cases: ids with special tokens, and the text of those ids. */
+/* What `transformers` does to a whole text after the decoder. */
+static void clean_up(qkv_buf *text) {
+    static const char *const pairs[][2] = {
+        {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
+        {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const size_t from = strlen(pairs[i][0]), to = strlen(pairs[i][1]);
+        for (char *hit = text->data; (hit = strstr(hit, pairs[i][0])); hit += to) {
+            memcpy(hit, pairs[i][1], to);
+            memmove(hit + to, hit + from, strlen(hit + from) + 1);
+        }
+    }
+    text->len = strlen(text->data);
+}
+
+/* The text of these ids must be the string member `key`. */
+static void check_decoded(const qkv_tokenizer *tok, const qkv_encoding *e, qkv_json_at test,
+                          const char *key, bool keep, bool cleaned) {
+    qkv_json_at at;
+    const char *text;
+    size_t len;
+    qkv_buf out = {0};
+    assert_true(qkv_json_member(test, key, &at));
+    qkv_json_string(at, &text, &len);
+    assert_ok(qkv_tokenizer_decode(tok, e->ids, e->n, keep, &out));
+    if (cleaned) clean_up(&out);
+    if (out.len != len || memcmp(out.data, text, len))
+        fail_msg("%s: \"%s\", wanted \"%.*s\"", key, out.data, (int)len, text);
+    qkv_buf_free(&out);
+}
+
+/* The swift-transformers cases: ids with special tokens, and the text of those ids. The texts were made by `transformers`,
+ * which for most models cleans them up once more. */
 static void test_swift(void **state) {
     (void)state;
     static const struct {
         const char *key, *file;
-    } cases[] = {{"google-bert/bert-base-uncased", "tokenizers/bert-base-uncased/tokenizer.json"},
-                 {"distilgpt2", "tokenizers/tiktoken/r50k_base.tiktoken"},
-                 {"coreml-projects/Llama-2-7b-chat-coreml",
-                  "tokenizers/llama.cpp-vocab/ggml-vocab-llama-spm.gguf"},
-                 {"t5-base", "tokenizers/t5-small/tokenizer.json"},
-                 {"openai/whisper-large-v2", "tokenizers/whisper-tiny/tokenizer.json"}};
+        bool cleaned;
+    } cases[] = {
+        {"google-bert/bert-base-uncased", "tokenizers/bert-base-uncased/tokenizer.json", true},
+        {"distilgpt2", "tokenizers/tiktoken/r50k_base.tiktoken", true},
+        {"coreml-projects/Llama-2-7b-chat-coreml",
+         "tokenizers/llama.cpp-vocab/ggml-vocab-llama-spm.gguf", false},
+        {"t5-base", "tokenizers/t5-small/tokenizer.json", true},
+        {"openai/whisper-large-v2", "tokenizers/whisper-tiny/tokenizer.json", true}};
     qkv_buf text = {0};
     if (!read_data("tokenizers/vectors-swift-transformers/tokenizer_tests.json", &text)) return;
     qkv_json doc;
@@ -620,6 +654,8 @@ static void test_swift(void **state) {
             qkv_json_string(input, &data, &len);
             assert_ok(qkv_tokenizer_encode(tok, data, len, NULL, 0, NULL, &e));
             assert_ids(&e, want, json_ids(ids, want, 512));
+            check_decoded(tok, &e, at, "decoded_with_special", true, cases[i].cleaned);
+            check_decoded(tok, &e, at, "decoded_without_special", false, cases[i].cleaned);
         }
         assert_int_equal(n, 18);
         qkv_tokenizer_free(tok);

@@ -60,15 +60,9 @@ static uint8_t class_before(const char *text, size_t at) {
     return i + (size_t)qkv_utf8_decode(text + i, at - i, &cp) == at ? qkv_unicode_class(cp) : 0;
 }
 
-static uint8_t class_after(const char *text, size_t at, size_t len, size_t *n) {
-    int32_t cp;
-    *n = (size_t)qkv_utf8_decode(text + at, len - at, &cp);
-    return qkv_unicode_class(cp);
-}
-
 void qkv_matcher_trim(const char *text, size_t *begin, size_t *end) {
     size_t n;
-    while (*begin < *end && class_after(text, *begin, *end, &n) & QKV_U_SPACE) *begin += n;
+    while (*begin < *end && qkv_unicode_class_at(text, *end, *begin, &n) & QKV_U_SPACE) *begin += n;
     while (*begin < *end && class_before(text, *end) & QKV_U_SPACE) {
         --*end;
         while (*begin < *end && ((uint8_t)text[*end] & 0xC0) == 0x80) --*end;
@@ -88,7 +82,7 @@ bool qkv_matcher_next(const qkv_tokenizer *tok, const qkv_matcher *m, const char
         *at = to;
         i = to - 1;
         if (a->single_word && ((from && class_before(text, from) & QKV_U_WORD) ||
-                               (to < len && class_after(text, to, len, &n) & QKV_U_WORD)))
+                               (to < len && qkv_unicode_class_at(text, len, to, &n) & QKV_U_WORD)))
             continue;
         if (a->lstrip)
             while (from > taken && class_before(text, from) & QKV_U_SPACE) {
@@ -96,7 +90,7 @@ bool qkv_matcher_next(const qkv_tokenizer *tok, const qkv_matcher *m, const char
                 while (from > taken && ((uint8_t)text[from] & 0xC0) == 0x80) from--;
             }
         if (a->rstrip)
-            while (to < len && class_after(text, to, len, &n) & QKV_U_SPACE) to += n;
+            while (to < len && qkv_unicode_class_at(text, len, to, &n) & QKV_U_SPACE) to += n;
         *begin = from;
         *end = to;
         *which = (size_t)found;

@@ -82,22 +82,29 @@ qkv_search qkv_search_begin(const qkv_pattern *p, const char *text, size_t len) 
 
 void qkv_search_end(qkv_search *s) {
     pcre2_match_data_free(s->match);
-    s->match = NULL;
+    pcre2_match_context_free(s->context);
+    s->match = s->context = NULL;
+}
+
+/* Makes the scratch of the search, with its limits, when the first match is looked for. */
+static qkv_status make_scratch(qkv_search *s) {
+    s->match = pcre2_match_data_create_from_pattern(s->p->code, NULL);
+    s->context = pcre2_match_context_create(NULL);
+    if (!s->match || !s->context)
+        return qkv_fail(QKV_FAILED, "out of memory: matching \"%.200s\"", s->p->source);
+    pcre2_set_match_limit(s->context, MATCH_LIMIT);
+    pcre2_set_heap_limit(s->context, HEAP_KIB);
+    return QKV_OK;
 }
 
 static qkv_status next_regex(qkv_search *s, size_t *begin, size_t *end, bool *found) {
-    if (!s->match && !(s->match = pcre2_match_data_create_from_pattern(s->p->code, NULL)))
-        return qkv_fail(QKV_FAILED, "out of memory: matching \"%.200s\"", s->p->source);
-    pcre2_match_context *context = pcre2_match_context_create(NULL);
-    if (!context) return qkv_fail(QKV_FAILED, "out of memory: matching \"%.200s\"", s->p->source);
-    pcre2_set_match_limit(context, MATCH_LIMIT);
-    pcre2_set_heap_limit(context, HEAP_KIB);
+    if (!s->match) QKV_TRY(make_scratch(s));
     int result;
     const PCRE2_SIZE *place = pcre2_get_ovector_pointer(s->match);
     uint32_t options = 0;
     for (;;) {
-        result =
-            pcre2_match(s->p->code, (PCRE2_SPTR)s->text, s->len, s->at, options, s->match, context);
+        result = pcre2_match(s->p->code, (PCRE2_SPTR)s->text, s->len, s->at, options, s->match,
+                             s->context);
         if (result < 0 || place[1] > place[0]) break;
         if (place[0] >= s->len) { /* an empty match at the end */
             result = PCRE2_ERROR_NOMATCH;
@@ -106,7 +113,6 @@ static qkv_status next_regex(qkv_search *s, size_t *begin, size_t *end, bool *fo
         s->at = place[0];
         options = PCRE2_NOTEMPTY_ATSTART;
     }
-    pcre2_match_context_free(context);
     if (result == PCRE2_ERROR_NOMATCH) return QKV_OK;
     if (result < 0) {
         PCRE2_UCHAR words[128];

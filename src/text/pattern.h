@@ -20,13 +20,13 @@ qkv_status qkv_pattern_parse(qkv_pattern *p, qkv_json_at json);
 qkv_status qkv_pattern_compile(qkv_pattern *p, const char *regex, size_t len);
 void qkv_pattern_free(qkv_pattern *p);
 
-/* One pass over a text. `match` is the scratch of the regular expression; free it with
+/* One pass over a text. `match` and `context` are the scratch of the regular expression; free it with
  * qkv_search_end. */
 typedef struct qkv_search {
     const qkv_pattern *p;
     const char *text;
     size_t len, at;
-    void *match;
+    void *match, *context;
 } qkv_search;
 qkv_search qkv_search_begin(const qkv_pattern *p, const char *text, size_t len);
 /* The next match at or after `at`; *found false at the end. Matches of no length are passed over.

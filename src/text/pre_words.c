@@ -3,13 +3,6 @@
 #include "text/pipeline.h"
 #include "text/script.h"
 #include "text/unicode.h"
-#include "base/utf8.h"
-
-static inline uint8_t class_at(const char *text, size_t len, size_t i, size_t *n) {
-    int32_t cp = (uint8_t)text[i];
-    *n = cp < 0x80 ? 1 : (size_t)qkv_utf8_decode(text + i, len - i, &cp);
-    return qkv_unicode_class(cp);
-}
 
 /* ---- BertPreTokenizer: white space falls away, each punctuation mark stands alone ---- */
 
@@ -19,7 +12,7 @@ static qkv_status bert(const qkv_step *step, qkv_work *w) {
         size_t begin = w->old.at[p].begin, i = begin, n;
         const size_t end = w->old.at[p].end;
         for (; i < end; i += n) {
-            const uint8_t c = class_at(w->text, end, i, &n);
+            const uint8_t c = qkv_unicode_class_at(w->text, end, i, &n);
             if (!(c & (QKV_U_SPACE | QKV_U_PUNCT))) continue;
             QKV_TRY(qkv_work_cut(w, begin, i));
             if (!(c & QKV_U_SPACE)) QKV_TRY(qkv_work_cut(w, i, i + n));
@@ -42,7 +35,7 @@ static qkv_status whitespace(const qkv_step *step, qkv_work *w) {
         const size_t end = w->old.at[p].end;
         uint8_t kind = QKV_U_SPACE;
         for (size_t i = begin; i < end; i += n) {
-            const uint8_t c = class_at(w->text, end, i, &n) & KINDS;
+            const uint8_t c = qkv_unicode_class_at(w->text, end, i, &n) & KINDS;
             if (c == kind) continue;
             if (kind != QKV_U_SPACE) QKV_TRY(qkv_work_cut(w, begin, i));
             begin = i;
@@ -61,7 +54,7 @@ static qkv_status whitespace_split(const qkv_step *step, qkv_work *w) {
         size_t begin = w->old.at[p].begin, n;
         const size_t end = w->old.at[p].end;
         for (size_t i = begin; i < end; i += n) {
-            if (!(class_at(w->text, end, i, &n) & QKV_U_SPACE)) continue;
+            if (!(qkv_unicode_class_at(w->text, end, i, &n) & QKV_U_SPACE)) continue;
             QKV_TRY(qkv_work_cut(w, begin, i));
             begin = i + n;
         }
@@ -90,7 +83,7 @@ static qkv_status fixed_length(const qkv_step *step, qkv_work *w) {
         const size_t end = w->old.at[p].end;
         int64_t count = 0;
         for (size_t i = begin; i < end; i += n) {
-            class_at(w->text, end, i, &n);
+            qkv_unicode_class_at(w->text, end, i, &n);
             if (++count < length) continue;
             QKV_TRY(qkv_work_cut(w, begin, i + n));
             begin = i + n;

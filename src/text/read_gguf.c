@@ -177,10 +177,6 @@ static qkv_text text_of(const value *v) {
     return t;
 }
 
-static bool is(qkv_text t, const char *word) {
-    return t.len == strlen(word) && !memcmp(t.data, word, t.len);
-}
-
 /* All strings of an array that skip_value has walked. */
 static void strings_of(const value *v, qkv_text *out) {
     const uint8_t *at = v->at;
@@ -227,9 +223,10 @@ static qkv_status build_llama(qkv_tokenizer *tok, const value v[KEYS], qkv_piece
 
 static qkv_status build_gpt2(qkv_tokenizer *tok, const value v[KEYS], const qkv_pieces *p) {
     const qkv_text pre = text_of(&v[PRE]);
-    const char *regex = is(pre, "llama-bpe") || is(pre, "llama3") ? qkv_scan_llama3.regex
-                        : is(pre, "qwen2")                        ? qkv_scan_qwen2.regex
-                                                                  : NULL;
+    const char *regex = qkv_text_is(pre, "llama-bpe") || qkv_text_is(pre, "llama3")
+                            ? qkv_scan_llama3.regex
+                        : qkv_text_is(pre, "qwen2") ? qkv_scan_qwen2.regex
+                                                    : NULL;
     if (!v[MERGES].at)
         return qkv_fail(QKV_BAD_FILE, "a gpt2 vocabulary without tokenizer.ggml.merges");
     for (size_t i = 0; i < p->n; i++)
@@ -248,7 +245,7 @@ static qkv_status build_gpt2(qkv_tokenizer *tok, const value v[KEYS], const qkv_
         status = qkv_build_gpt2(tok, lines.data ? lines.data : "", lines.len, regex);
     qkv_buf_free(&lines);
     for (size_t i = 0; i < p->n && status == QKV_OK; i++)
-        if (p->type[i] == QKV_PIECE_CONTROL && !is(p->text[i], "<|endoftext|>"))
+        if (p->type[i] == QKV_PIECE_CONTROL && !qkv_text_is(p->text[i], "<|endoftext|>"))
             status = qkv_add_special(tok, p->text[i].data, p->text[i].len, (int32_t)i);
     QKV_TRY(status);
     tok->special[QKV_TOK_BOS] = id_of(&v[BOS], p->n);
@@ -292,10 +289,10 @@ static qkv_status build(qkv_tokenizer *tok, const value v[KEYS]) {
     if (status == QKV_OK) {
         strings_of(&v[TOKENS], p.text);
         status =
-            is(model, "llama")  ? build_llama(tok, v, &p, false)
-            : is(model, "t5")   ? build_llama(tok, v, &p, true)
-            : is(model, "gpt2") ? build_gpt2(tok, v, &p)
-            : is(model, "bert")
+            qkv_text_is(model, "llama")  ? build_llama(tok, v, &p, false)
+            : qkv_text_is(model, "t5")   ? build_llama(tok, v, &p, true)
+            : qkv_text_is(model, "gpt2") ? build_gpt2(tok, v, &p)
+            : qkv_text_is(model, "bert")
                 ? build_bert(tok, &p)
                 : qkv_fail(
                       QKV_BAD_FILE,

@@ -17,10 +17,6 @@ static bool next_line(const char **at, const char *end, qkv_text *line) {
     return true;
 }
 
-static bool is(const qkv_text *t, const char *word) {
-    return t->len == strlen(word) && !memcmp(t->data, word, t->len);
-}
-
 /* ---- vocab.txt ---- */
 
 /* A vocabulary of lower-case words is for lower-cased text: no token but the bracketed ones has a capital letter. */
@@ -83,7 +79,7 @@ qkv_status qkv_read_vocab_txt(qkv_tokenizer *tok, const char *name, const char *
     for (const char *at = data; status == QKV_OK && next_line(&at, data + n, &line);) {
         if (tokens.n >= QKV_VOCAB_MAX)
             status = qkv_fail(QKV_BAD_FILE, "more than %u lines", QKV_VOCAB_MAX);
-        unk = unk || is(&line, "[UNK]");
+        unk = unk || qkv_text_is(line, "[UNK]");
         if (status == QKV_OK && !QKV_PUSH(tokens, line)) status = QKV_FAILED;
     }
     if (status == QKV_OK && !unk)

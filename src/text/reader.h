@@ -4,6 +4,8 @@
 
 #include "text/models.h"
 
+#include <string.h>
+
 qkv_status qkv_read_tokenizer_json(qkv_tokenizer *tok, const char *name, const char *data,
                                    size_t n);
 qkv_status qkv_read_sentencepiece(qkv_tokenizer *tok, const char *name, const char *data, size_t n);
@@ -18,6 +20,10 @@ qkv_status qkv_read_vocab_json(qkv_tokenizer *tok, const char *name, const char 
                                const char *merges, size_t n_merges);
 
 /* ---- what several of them need ---- */
+
+static inline bool qkv_text_is(qkv_text t, const char *word) {
+    return t.len == strlen(word) && !memcmp(t.data, word, t.len);
+}
 
 /* Pieces as SentencePiece's and GGUF's files give them. */
 typedef struct qkv_pieces {

@@ -1,6 +1,5 @@
 #include "text/scan.h"
 #include "text/unicode.h"
-#include "base/utf8.h"
 
 #include <string.h>
 
@@ -42,25 +41,13 @@ const qkv_scan_rules *qkv_scan_find(const char *regex, size_t len) {
     return NULL;
 }
 
-/* Class of the character at i, its length in *n. */
-static inline uint8_t class_at(const char *text, size_t len, size_t i, size_t *n) {
-    const uint8_t b = (uint8_t)text[i];
-    if (b < 0x80) {
-        *n = 1;
-        return qkv_unicode_class(b);
-    }
-    int32_t cp;
-    *n = (size_t)qkv_utf8_decode(text + i, len - i, &cp);
-    return qkv_unicode_class(cp);
-}
-
 /* End of the run, from i, of characters that have a class of `want` and none of `not`. At most
  * `limit` characters (0: any number). */
 static inline size_t run(const char *text, size_t len, size_t i, uint8_t want, uint8_t not,
                          int limit) {
     size_t n;
     for (int count = 0; i < len && (!limit || count < limit); i += n, count++) {
-        const uint8_t c = class_at(text, len, i, &n);
+        const uint8_t c = qkv_unicode_class_at(text, len, i, &n);
         if ((want && !(c & want)) || (c & not )) break;
     }
     return i;
@@ -79,7 +66,7 @@ static size_t contraction(const char *text, size_t len, bool any_case) {
 
 static size_t white_space(const qkv_scan_rules *r, const char *text, size_t len, size_t at) {
     size_t end = at, last = at, line = 0, n;
-    for (; end < len && class_at(text, len, end, &n) & QKV_U_SPACE; end += n) {
+    for (; end < len && qkv_unicode_class_at(text, len, end, &n) & QKV_U_SPACE; end += n) {
         last = end;
         if (text[end] == '\n' || text[end] == '\r') line = end + 1;
     }
@@ -92,13 +79,13 @@ size_t qkv_scan_next(const qkv_scan_rules *r, const char *text, size_t len, size
     enum { WORDY = QKV_U_LETTER | QKV_U_NUMBER };
     size_t n, n2;
     if (text[at] == '\'' && (n = contraction(text + at, len - at, r->any_case))) return at + n;
-    const uint8_t c = class_at(text, len, at, &n);
+    const uint8_t c = qkv_unicode_class_at(text, len, at, &n);
     if (c & QKV_U_LETTER) return run(text, len, at + n, QKV_U_LETTER, 0, 0);
     if (c & QKV_U_NUMBER)
         return run(text, len, at + n, QKV_U_NUMBER, 0, r->digits ? r->digits - 1 : 0);
     const bool blank = text[at] == ' ';
     const bool line = text[at] == '\n' || text[at] == '\r';
-    const uint8_t next = at + n < len ? class_at(text, len, at + n, &n2) : 0;
+    const uint8_t next = at + n < len ? qkv_unicode_class_at(text, len, at + n, &n2) : 0;
     if (next & QKV_U_LETTER && (blank || (r->letter_prefix && !line)))
         return run(text, len, at + n + n2, QKV_U_LETTER, 0, 0);
     if (next & QKV_U_NUMBER && blank && !r->digits)

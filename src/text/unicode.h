@@ -6,6 +6,7 @@
 #define QKV_TEXT_UNICODE_H
 
 #include "base/buf.h"
+#include "base/utf8.h"
 
 enum {
     QKV_U_LETTER = 1,  /* L* */
@@ -27,6 +28,13 @@ static inline uint8_t qkv_unicode_class(int32_t cp) {
     if (cp < 0) return 0;
     if (__builtin_expect(!qkv_unicode_ready[cp >> 8], 0)) qkv_unicode_fill((uint32_t)cp >> 8);
     return qkv_unicode_table[cp];
+}
+
+/* Classes of the character at text[i], its length in *n. */
+static inline uint8_t qkv_unicode_class_at(const char *text, size_t len, size_t i, size_t *n) {
+    int32_t cp = (uint8_t)text[i];
+    *n = cp < 0x80 ? 1 : (size_t)qkv_utf8_decode(text + i, len - i, &cp);
+    return qkv_unicode_class(cp);
 }
 
 /* M*, as StripAccents knows them. */
