@@ -131,6 +131,12 @@ bool qkv_unicode_is_mark(int32_t cp) {
     return (mark && !IN(cp, new_marks)) || cp == 0x1CF2 || cp == 0x1CF3;
 }
 
+/* The places stay where they are, so that they ascend with the text, as in Hugging Face's. */
+static inline void put_mark(qkv_uchar *at, const qkv_uchar *mark) {
+    at->cp = mark->cp;
+    at->ccc = mark->ccc;
+}
+
 /* Stable order by combining class of a run of marks: insertion for short runs, counting for long
  * ones (a text may be one run, and must not cost its square). */
 static qkv_status order_run(qkv_uchar *run, size_t n) {
@@ -138,8 +144,8 @@ static qkv_status order_run(qkv_uchar *run, size_t n) {
         for (size_t i = 1; i < n; i++) {
             const qkv_uchar c = run[i];
             size_t k = i;
-            for (; k > 0 && run[k - 1].ccc > c.ccc; k--) run[k] = run[k - 1];
-            run[k] = c;
+            for (; k > 0 && run[k - 1].ccc > c.ccc; k--) put_mark(&run[k], &run[k - 1]);
+            put_mark(&run[k], &c);
         }
         return QKV_OK;
     }
@@ -149,7 +155,7 @@ static qkv_status order_run(qkv_uchar *run, size_t n) {
     memcpy(copy, run, n * sizeof *copy);
     for (size_t i = 0; i < n; i++) place[copy[i].ccc + 1]++;
     for (int c = 0; c < 256; c++) place[c + 1] += place[c];
-    for (size_t i = 0; i < n; i++) run[place[copy[i].ccc]++] = copy[i];
+    for (size_t i = 0; i < n; i++) put_mark(&run[place[copy[i].ccc]++], &copy[i]);
     qkv_free(copy);
     return QKV_OK;
 }
