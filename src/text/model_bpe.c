@@ -1,4 +1,5 @@
 /* Byte-pair encoding: reading, building and writing the model. Applying it is bpe_merge.c. */
+#include "text/merge_list.h"
 #include "text/models.h"
 #include "base/mem.h"
 
@@ -125,40 +126,15 @@ static qkv_status merge_parts(const qkv_tokenizer *tok, qkv_json_at at, size_t p
     }
 }
 
-qkv_status qkv_bpe_resolve(const qkv_tokenizer *tok, const qkv_text part[2], size_t prefix_len,
-                           size_t place, qkv_buf *joined, qkv_merge *out) {
-    const size_t skip = part[1].len >= prefix_len ? prefix_len : 0;
-    qkv_buf_clear(joined);
-    qkv_buf_add(joined, part[0].data, part[0].len);
-    qkv_buf_add(joined, part[1].data + skip, part[1].len - skip);
-    if (joined->status != QKV_OK) return joined->status;
-    out->left = qkv_vocab_find(&tok->vocab, part[0].data, part[0].len);
-    out->right = qkv_vocab_find(&tok->vocab, part[1].data, part[1].len);
-    out->result = qkv_vocab_find(&tok->vocab, joined->data, joined->len);
-    if (out->left < 0 || out->right < 0 || out->result < 0)
-        return qkv_fail(QKV_BAD_FILE, "merge %zu, \"%.*s\" + \"%.*s\": %s is not in the vocabulary",
-                        place, (int)(part[0].len > 60 ? 60 : part[0].len), part[0].data,
-                        (int)(part[1].len > 60 ? 60 : part[1].len), part[1].data,
-                        out->left < 0    ? "the first part"
-                        : out->right < 0 ? "the second part"
-                                         : "the result");
-    return QKV_OK;
-}
-
-static qkv_status read_merges(qkv_tokenizer *tok, qkv_json_at list, size_t prefix_len,
-                              qkv_merge *out) {
+static qkv_status read_merges(qkv_tokenizer *tok, qkv_json_at list, qkv_merge_list *out) {
     qkv_json_at at;
-    qkv_buf joined = {0};
-    qkv_status status = QKV_OK;
     size_t i = 0;
-    for (bool more = qkv_json_first(list, &at); more && status == QKV_OK;
-         more = qkv_json_next(list, &at), i++) {
+    for (bool more = qkv_json_first(list, &at); more; more = qkv_json_next(list, &at), i++) {
         qkv_text part[2];
-        status = merge_parts(tok, at, i, part);
-        if (status == QKV_OK) status = qkv_bpe_resolve(tok, part, prefix_len, i, &joined, &out[i]);
+        QKV_TRY(merge_parts(tok, at, i, part));
+        QKV_TRY(qkv_merge_list_add(out, part[0], part[1]));
     }
-    qkv_buf_free(&joined);
-    return status;
+    return qkv_merge_list_end(out);
 }
 
 qkv_status qkv_vocab_parse(qkv_tokenizer *tok, qkv_json_at json) {
@@ -217,17 +193,12 @@ static qkv_status parse(qkv_tokenizer *tok, qkv_json_at json) {
         QKV_TRY(qkv_json_get_real(json, "dropout", true, 0, 1, &o.dropout));
     if (!qkv_json_member(json, "merges", &at) || qkv_json_kind_of(at) != QKV_JSON_ARRAY)
         return qkv_fail(QKV_BAD_FILE, "line %zu: BPE without merges", qkv_json_line(json));
-    const size_t n = qkv_json_count(at);
-    if (n > QKV_MERGES_MAX)
-        return qkv_fail(QKV_BAD_FILE, "%zu merges: at most %u are read", n, QKV_MERGES_MAX);
-    qkv_merge *merges;
-    QKV_TRY_ALLOC(merges = qkv_alloc((n + 1) * sizeof *merges));
-    const qkv_status status = read_merges(tok, at, o.prefix ? strlen(o.prefix) : 0, merges);
-    if (status != QKV_OK) {
-        qkv_free(merges);
-        return status;
-    }
-    return install(tok, merges, NULL, n, &o);
+    qkv_merge_list list = {.tok = tok, .prefix_len = o.prefix ? strlen(o.prefix) : 0};
+    qkv_status status = read_merges(tok, at, &list);
+    if (status == QKV_OK)
+        status = qkv_tokenizer_set_bpe(tok, NULL, 0, list.merges.at, list.merges.n, &o);
+    qkv_merge_list_free(&list);
+    return status;
 }
 
 /* ---- ready to run ---- */

@@ -76,10 +76,6 @@ void qkv_vocab_write(const qkv_tokenizer *tok, qkv_json_out *json);
 /* The ids of "<0x00>" … "<0xFF>", −1 where there is none. */
 void qkv_byte_fallback(const qkv_vocab *v, int32_t out[256]);
 
-/* The ids of a merge from its two parts; prefix_len bytes of the second are not repeated in the
- * result. */
-qkv_status qkv_bpe_resolve(const qkv_tokenizer *tok, const qkv_text part[2], size_t prefix_len,
-                           size_t place, qkv_buf *joined, qkv_merge *out);
 /* As qkv_tokenizer_set_bpe with a rank for each merge; equal ranks are merged from left to right.
  */
 qkv_status qkv_tokenizer_set_ranked_bpe(qkv_tokenizer *tok, const qkv_text *tokens, size_t n,

@@ -1,5 +1,6 @@
 /* The plain-text vocabularies: BERT's vocab.txt, GPT-2's vocab.json with merges.txt, tiktoken's rank files. */
 #include "text/charsmap.h"
+#include "text/merge_list.h"
 #include "text/models.h"
 #include "text/reader.h"
 #include "text/scan.h"
@@ -117,37 +118,30 @@ qkv_status qkv_set_byte_level(qkv_tokenizer *tok, const char *regex) {
     return qkv_tokenizer_set_stage(tok, QKV_STAGE_DECODER, byte_level_gpt2);
 }
 
-typedef QKV_VEC(qkv_merge) merge_list;
-
-static qkv_status put_merges(qkv_tokenizer *tok, const char *merges, size_t n, merge_list *out) {
-    qkv_buf joined = {0};
+/* Lines "a b", after a first one that states the version. */
+static qkv_status read_merge_lines(const char *merges, size_t n, qkv_merge_list *out) {
     qkv_text line;
-    qkv_status status = QKV_OK;
-    for (const char *at = merges; status == QKV_OK && next_line(&at, merges + n, &line);) {
-        if (!line.len || (out->n == 0 && line.len >= 8 && !memcmp(line.data, "#version", 8)))
+    size_t number = 0;
+    for (const char *at = merges; next_line(&at, merges + n, &line); number++) {
+        if (!line.len || (number == 0 && line.len >= 8 && !memcmp(line.data, "#version", 8)))
             continue;
         const char *blank = memchr(line.data, ' ', line.len);
-        if (!blank || out->n >= QKV_MERGES_MAX) {
-            status = qkv_fail(QKV_BAD_FILE, "merge %zu is not \"a b\", or there are more than %u",
-                              out->n, QKV_MERGES_MAX);
-            break;
-        }
-        const qkv_text part[2] = {{line.data, (size_t)(blank - line.data)},
-                                  {blank + 1, line.len - (size_t)(blank - line.data) - 1}};
-        qkv_merge merge;
-        status = qkv_bpe_resolve(tok, part, 0, out->n, &joined, &merge);
-        if (status == QKV_OK && !QKV_PUSH(*out, merge)) status = QKV_FAILED;
+        if (!blank)
+            return qkv_fail(QKV_BAD_FILE, "line %zu of the merges is not \"a b\"", number + 1);
+        const size_t left = (size_t)(blank - line.data);
+        QKV_TRY(qkv_merge_list_add(out, (qkv_text){line.data, left},
+                                   (qkv_text){blank + 1, line.len - left - 1}));
     }
-    qkv_buf_free(&joined);
-    return status;
+    return qkv_merge_list_end(out);
 }
 
 qkv_status qkv_build_gpt2(qkv_tokenizer *tok, const char *merges, size_t n, const char *regex) {
-    merge_list list = {0};
-    qkv_status status = put_merges(tok, merges, n, &list);
+    qkv_merge_list list = {.tok = tok};
+    qkv_status status = read_merge_lines(merges, n, &list);
     if (status == QKV_OK)
-        status = qkv_tokenizer_set_bpe(tok, NULL, 0, list.at, list.n, &(qkv_bpe_options){0});
-    qkv_free(list.at);
+        status = qkv_tokenizer_set_bpe(tok, NULL, 0, list.merges.at, list.merges.n,
+                                       &(qkv_bpe_options){0});
+    qkv_merge_list_free(&list);
     QKV_TRY(status);
     QKV_TRY(qkv_set_byte_level(tok, regex));
     const int32_t end = qkv_vocab_find(&tok->vocab, "<|endoftext|>", 13);
@@ -215,32 +209,29 @@ static qkv_status read_rank_line(const qkv_text *line, size_t number, qkv_buf *b
     return status == QKV_OK ? QKV_OK : qkv_fail_in(status, "line %zu", number);
 }
 
-/* Tokens by rank: as bytes (for the merges) and by their names in the byte alphabet. All bytes lie in *pool. */
+/* Tokens in the order of the file: as bytes (for the merges), which lie in `pool`, and their ranks, which are their ids. */
 typedef struct ranks {
-    QKV_VEC(qkv_text) bytes, names;
+    QKV_VEC(qkv_text) bytes;
     QKV_VEC(uint32_t) rank;
     qkv_arena pool;
-    size_t n; /* tokens read */
 } ranks;
 
-static qkv_status put_rank(ranks *r, int64_t rank, const qkv_buf *bytes, qkv_buf *name) {
-    while (r->bytes.n <= (size_t)rank)
-        if (!QKV_PUSH(r->bytes, (qkv_text){0}) || !QKV_PUSH(r->names, (qkv_text){0}) ||
-            !QKV_PUSH(r->rank, (uint32_t)(r->bytes.n - 1)))
-            return QKV_FAILED;
+/* Keeps a token, and puts its name in the byte alphabet into the vocabulary. */
+static qkv_status put_rank(qkv_tokenizer *tok, ranks *r, int64_t rank, const qkv_buf *bytes,
+                           qkv_buf *name) {
+    const char *data = bytes->data ? bytes->data : "";
     qkv_buf_clear(name);
-    qkv_byte_level_name(bytes->data ? bytes->data : "", bytes->len, name);
+    qkv_byte_level_name(data, bytes->len, name);
     if (name->status != QKV_OK) return name->status;
-    char *a = qkv_arena_strndup(&r->pool, bytes->data ? bytes->data : "", bytes->len);
-    char *b = qkv_arena_strndup(&r->pool, name->data ? name->data : "", name->len);
-    if (!a || !b) return QKV_FAILED;
-    r->bytes.at[rank] = (qkv_text){a, bytes->len};
-    r->names.at[rank] = (qkv_text){b, name->len};
-    r->n++;
+    QKV_TRY(qkv_vocab_put(&tok->vocab, name->data ? name->data : "", name->len, (int32_t)rank));
+    const char *copy;
+    QKV_TRY_ALLOC(copy = qkv_arena_strndup(&r->pool, data, bytes->len));
+    if (!QKV_PUSH(r->bytes, ((qkv_text){copy, bytes->len})) || !QKV_PUSH(r->rank, (uint32_t)rank))
+        return QKV_FAILED;
     return QKV_OK;
 }
 
-static qkv_status read_ranks(ranks *r, const char *data, size_t n) {
+static qkv_status read_ranks(qkv_tokenizer *tok, ranks *r, const char *data, size_t n) {
     qkv_buf bytes = {0}, name = {0};
     qkv_text line;
     qkv_status status = QKV_OK;
@@ -250,7 +241,7 @@ static qkv_status read_ranks(ranks *r, const char *data, size_t n) {
         number++;
         if (!line.len) continue;
         status = read_rank_line(&line, number, &bytes, &rank);
-        if (status == QKV_OK) status = put_rank(r, rank, &bytes, &name);
+        if (status == QKV_OK) status = put_rank(tok, r, rank, &bytes, &name);
     }
     qkv_buf_free(&bytes);
     qkv_buf_free(&name);
@@ -260,20 +251,25 @@ static qkv_status read_ranks(ranks *r, const char *data, size_t n) {
 static qkv_status build_ranks(qkv_tokenizer *tok, const ranks *r) {
     qkv_merge *merges;
     uint32_t *rank;
-    size_t n, k = 0;
+    size_t n = 0, k = 0;
     qkv_status status =
         qkv_merges_from_tokens(r->bytes.at, r->rank.at, r->bytes.n, &merges, &rank, &n);
+    for (size_t i = 0; i < n && status == QKV_OK; i++) /* from places in the file to ids */
+        merges[i] =
+            (qkv_merge){(int32_t)r->rank.at[merges[i].left], (int32_t)r->rank.at[merges[i].right],
+                        (int32_t)r->rank.at[merges[i].result]};
+    tok->n_model_entries = tok->vocab.entries.n;
     /* A word that is a token is that token, whatever merges would say: the original looks it up first. */
     if (status == QKV_OK)
-        status = qkv_tokenizer_set_ranked_bpe(tok, r->names.at, r->names.n, merges, rank, n,
+        status = qkv_tokenizer_set_ranked_bpe(tok, NULL, 0, merges, rank, n,
                                               &(qkv_bpe_options){.ignore_merges = true});
     qkv_free(merges);
     qkv_free(rank);
     QKV_TRY(status);
-    while (k + 1 < sizeof known / sizeof *known && known[k].tokens < r->n) k++;
+    while (k + 1 < sizeof known / sizeof *known && known[k].tokens < r->bytes.n) k++;
     const char *regex = known[k].regex && !*known[k].regex ? qkv_scan_cl100k.regex : known[k].regex;
     QKV_TRY(qkv_set_byte_level(tok, regex));
-    for (size_t i = 0; i < 5 && known[k].specials[i].text && known[k].tokens == r->n; i++)
+    for (size_t i = 0; i < 5 && known[k].specials[i].text && known[k].tokens == r->bytes.n; i++)
         QKV_TRY(qkv_add_special(tok, known[k].specials[i].text, strlen(known[k].specials[i].text),
                                 known[k].specials[i].id));
     return qkv_tokenizer_finish(tok);
@@ -282,11 +278,10 @@ static qkv_status build_ranks(qkv_tokenizer *tok, const ranks *r) {
 qkv_status qkv_read_tiktoken(qkv_tokenizer *tok, const char *name, const char *data, size_t n) {
     ranks r = {0};
     qkv_arena_init(&r.pool);
-    qkv_status status = read_ranks(&r, data, n);
-    if (status == QKV_OK && !r.n) status = qkv_fail(QKV_BAD_FILE, "no tokens");
+    qkv_status status = read_ranks(tok, &r, data, n);
+    if (status == QKV_OK && !r.bytes.n) status = qkv_fail(QKV_BAD_FILE, "no tokens");
     if (status == QKV_OK) status = build_ranks(tok, &r);
     qkv_free(r.bytes.at);
-    qkv_free(r.names.at);
     qkv_free(r.rank.at);
     qkv_arena_free(&r.pool);
     return status == QKV_OK ? QKV_OK : qkv_fail_in(status, "%s", name);

@@ -107,6 +107,31 @@ int32_t qkv_vocab_find(const qkv_vocab *v, const char *text, size_t len) {
     return entry < 0 ? -1 : v->entries.at[entry].id;
 }
 
+void qkv_vocab_find_many(const qkv_vocab *v, const qkv_text *texts, size_t n, int32_t *ids) {
+    enum { BLOCK = 32 };
+    uint32_t hash[BLOCK];
+    for (size_t at = 0; at < n; at += BLOCK) {
+        const size_t m = n - at < BLOCK ? n - at : BLOCK;
+        for (size_t i = 0; i < m; i++) {
+            hash[i] = qkv_text_hash(texts[at + i].data, texts[at + i].len);
+            if (v->slots) __builtin_prefetch(&v->slots[hash[i] & v->mask]);
+        }
+        for (size_t i = 0; i < m && v->slots; i++) { /* nearly always the first slot is the one */
+            const int32_t entry = v->slots[hash[i] & v->mask].entry;
+            if (entry >= 0) __builtin_prefetch(&v->entries.at[entry]);
+        }
+        for (size_t i = 0; i < m && v->slots; i++) {
+            const int32_t entry = v->slots[hash[i] & v->mask].entry;
+            if (entry >= 0) __builtin_prefetch(v->bytes.data + v->entries.at[entry].at);
+        }
+        for (size_t i = 0; i < m; i++) {
+            const qkv_text *t = &texts[at + i];
+            const int32_t entry = v->slots ? find_slot(v, t->data, t->len, hash[i])->entry : -1;
+            ids[at + i] = entry < 0 ? -1 : v->entries.at[entry].id;
+        }
+    }
+}
+
 const char *qkv_vocab_text(const qkv_vocab *v, int32_t id, size_t *len) {
     if (id < 0 || (size_t)id >= v->by_id.n || v->by_id.at[id] < 0) return NULL;
     const qkv_vocab_entry *e = &v->entries.at[v->by_id.at[id]];
