@@ -9,6 +9,10 @@ static const cli_option options[] = {
     {.name = "all",
      .kind = CLI_FLAG,
      .help = "every class with its probability, best first, TABs between"},
+    {.name = "trees",
+     .kind = CLI_TEXT,
+     .value = "FILE",
+     .help = "models with structural positions: the texts' dependency trees, in CoNLL-U"},
     CLI_OPTION_THREADS,
 };
 
@@ -57,9 +61,10 @@ static int answer(qkv_text_model *m, bool all) {
 static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     qkv_text_model *m;
-    const qkv_status status = qkv_text_model_open(a->rest[0], &m);
+    qkv_status status = qkv_text_model_open(a->rest[0], &m);
     if (status != QKV_OK) return cli_fail(status);
-    const int code = answer(m, cli_flag(a, "all"));
+    if (cli_given(a, "trees")) status = qkv_text_model_read_trees(m, cli_text(a, "trees"));
+    const int code = status == QKV_OK ? answer(m, cli_flag(a, "all")) : cli_fail(status);
     qkv_text_model_close(m);
     return code;
 }

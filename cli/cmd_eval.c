@@ -17,6 +17,10 @@ static const cli_option options[] = {
      .value = "13a|intl|char|none",
      .initial = "13a",
      .help = "translators: how BLEU cuts lines into words"},
+    {.name = "trees",
+     .kind = CLI_TEXT,
+     .value = "FILE",
+     .help = "models with structural positions: the texts' dependency trees, in CoNLL-U"},
     CLI_OPTION_JSON,
     CLI_OPTION_THREADS,
 };
@@ -34,7 +38,8 @@ static int run(const cli_args *a) {
         const qkv_translate_options search = {.beam = (int32_t)cli_int(a, "beam")};
         const qkv_evaluate_options wanted = {.search = &search,
                                              .tokenize = cli_text(a, "tokenize")};
-        status = qkv_evaluate(m, files, &wanted, cli_flag(a, "json"), &text);
+        if (cli_given(a, "trees")) status = qkv_text_model_read_trees(m, cli_text(a, "trees"));
+        if (status == QKV_OK) status = qkv_evaluate(m, files, &wanted, cli_flag(a, "json"), &text);
         qkv_text_model_close(m);
     }
     free(files);

@@ -282,6 +282,9 @@ QKV_API void qkv_text_model_close(qkv_text_model *m);
 QKV_API const char *qkv_text_model_task(const qkv_text_model *m);
 /* A classifier's classes, in the order of the probabilities below; NULL past the end. */
 QKV_API const char *qkv_text_model_label(const qkv_text_model *m, size_t i);
+/* For a model with structural positions: the dependency trees of texts to come, from a CoNLL-U file. A text is found by what
+ * it says. May be called for several files. */
+QKV_API qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path);
 /* probabilities (n rows of as many as there are labels) of each class for each text. */
 QKV_API qkv_status qkv_classify(qkv_text_model *m, const qkv_text *texts, size_t n, float *probabilities);
 

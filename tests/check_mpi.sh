@@ -35,7 +35,7 @@ same_losses() {
 "$qkv" train classify --train rows.tsv --out one "$@" 2>err || fail one rank
 ranks 2 --out two "$@"
 grep -q 'validation' err || fail "rank 0 says how it goes"
-[ "$(grep -c '^data: ' err)" -eq 1 ] || fail "one rank speaks"
+[ "$(grep -c '^data  ' err)" -eq 1 ] || fail "one rank speaks"
 ranks 2 --out again "$@"
 cmp -s two/model.safetensors again/model.safetensors || fail "two ranks gave other bits the second time"
 same_losses one two

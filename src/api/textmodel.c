@@ -42,6 +42,20 @@ qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config) {
                                                                  : config->max_len};
 }
 
+qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_config *config,
+                                   const qkv_trees *trees) {
+    if (config->position != QKV_POSITION_STRUCTURAL) return QKV_OK;
+    if (trees->list.n == 0)
+        return qkv_fail(QKV_USAGE, "structural positions need the trees of the texts: --trees FILE, or "
+                                   "data in CoNLL-U");
+    spec->trees = trees;
+    return QKV_OK;
+}
+
+qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path) {
+    return qkv_trees_read(&m->trees, path);
+}
+
 /* ---- config.json ---- */
 
 static void write_json(const qkv_config *config, const qkv_labels *labels, qkv_buf *out) {
@@ -147,6 +161,7 @@ void qkv_text_model_close(qkv_text_model *m) {
     if (m->model) qkv_model_free(m->model);
     qkv_tokenizer_free(m->tokenizer);
     qkv_labels_free(&m->labels);
+    qkv_trees_free(&m->trees);
     qkv_tape_free(&m->tape);
     qkv_free(m);
 }

@@ -11,6 +11,7 @@ struct qkv_text_model {
     qkv_labels labels;
     qkv_task_spec spec;
     qkv_tape tape;
+    qkv_trees trees; /* of texts to come; see qkv_text_model_read_trees */
 };
 
 /* What a task needs to know of a tokenizer and a configuration. */
@@ -18,6 +19,8 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *confi
 
 /* How a task's texts become ids. */
 qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config);
+/* The trees too, for a model that has structural positions: there must be some then. */
+qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_config *config, const qkv_trees *trees);
 qkv_corpus_shape qkv_corpus_shape_of(qkv_task_kind task);
 
 /* A tokenizer file or folder to open, or the name of a kind to train on the corpus, with config's vocab_size. */

@@ -77,7 +77,8 @@ static qkv_status read_texts(qkv_run *r) {
     qkv_corpus_spec spec = {.shape = qkv_corpus_shape_of(r->task),
                             .paths = r->request->train,
                             .n_paths = count_paths(r->request->train),
-                            .format = r->train.format[0] ? r->train.format : NULL};
+                            .format = r->train.format[0] ? r->train.format : NULL,
+                            .trees = r->train.trees[0] ? r->train.trees : NULL};
     if (spec.n_paths == 0) return qkv_fail(QKV_USAGE, "train needs data: --train FILE");
     QKV_TRY(qkv_corpus_read(&r->corpus, &spec));
     if (r->task == QKV_TASK_CLASSIFY && r->corpus.labels.n < 2)
@@ -140,11 +141,12 @@ static void hold_out(const qkv_run *r, bool *train, bool *valid) {
     }
 }
 
-/* The ids of the rows in `take`, by way of the run's cache where there is a folder. */
+/* The ids of the rows in `take`, by way of the run's cache where there is a folder; trees are not kept in it. */
 static qkv_status make_set(qkv_run *r, const qkv_corpus *corpus, const bool *take, const char *name,
                            qkv_encoded *out, qkv_tokenise_counts *counts) {
-    const qkv_tokenise_spec spec = qkv_tokenise_spec_of(&r->config);
-    if (!r->folder) {
+    qkv_tokenise_spec spec = qkv_tokenise_spec_of(&r->config);
+    QKV_TRY(qkv_tokenise_spec_trees(&spec, &r->config, &corpus->trees));
+    if (!r->folder || spec.trees) {
         qkv_encoded_init(out, spec.sides);
         return qkv_tokenise(r->tokenizer, corpus, take, &spec, out, counts);
     }

@@ -29,7 +29,8 @@ qkv_status qkv_batcher_init(qkv_batcher *b) {
         return qkv_fail(QKV_USAGE, "batch_tokens is %lld; it must be at least 1",
                         (long long)b->budget);
     const bool stream = b->window > 0;
-    if (stream && windows(b, 0) == 0) b->window = qkv_encoded_tokens(b->data) - 1; /* a short one */
+    const int64_t most_inputs = qkv_encoded_tokens(b->data) - 1;
+    if (stream && b->window > most_inputs) b->window = most_inputs; /* a short stream */
     if (stream ? b->window < 1 : b->data->n < 1)
         return qkv_fail(QKV_BAD_FILE, "no examples are left to make batches of");
     const int64_t most = stream ? windows(b, 0) : b->data->n;

@@ -12,6 +12,7 @@ void qkv_corpus_free(qkv_corpus *c) {
     qkv_free(c->rows);
     qkv_labels_free(&c->labels);
     qkv_arena_free(&c->strings);
+    qkv_trees_free(&c->trees);
     *c = (qkv_corpus){0};
 }
 
@@ -176,6 +177,11 @@ static bool looks_jsonl(const char *path, qkv_text head) {
            (head.len && head.data[0] == '{');
 }
 
+static bool looks_conllu(const char *path, qkv_text head) {
+    (void)head;
+    return has_ending(path, ".conllu");
+}
+
 static bool looks_fasttext(const char *path, qkv_text head) {
     (void)path;
     return head.len > 9 && memcmp(head.data, "__label__", 9) == 0;
@@ -204,6 +210,7 @@ static const struct form {
     qkv_status (*read)(qkv_reader *r);
 } forms[] = {
     {"jsonl", SHAPE(LABELLED) | SHAPE(PARALLEL) | SHAPE(LINES), looks_jsonl, qkv_read_jsonl},
+    {"conllu", SHAPE(LABELLED) | SHAPE(LINES), looks_conllu, qkv_read_conllu},
     {"fasttext", SHAPE(LABELLED), looks_fasttext, read_fasttext},
     {"tsv", SHAPE(LABELLED) | SHAPE(PARALLEL), looks_tsv, read_tsv},
     {"csv", SHAPE(LABELLED) | SHAPE(PARALLEL), looks_csv, qkv_read_csv},
@@ -212,7 +219,7 @@ static const struct form {
 };
 enum { N_FORMS = sizeof forms / sizeof *forms };
 
-const char *const qkv_corpus_formats[] = {"jsonl", "fasttext", "tsv", "csv", "text", NULL};
+const char *const qkv_corpus_formats[] = {"jsonl", "conllu", "fasttext", "tsv", "csv", "text", NULL};
 
 static const struct form *recognise(const qkv_corpus_spec *spec, const char *path, qkv_text head) {
     for (size_t i = 0; i < N_FORMS; i++) {
@@ -291,6 +298,7 @@ static qkv_status sort_labels(qkv_corpus *c) {
 }
 
 static qkv_status read_all(qkv_corpus *c, const qkv_corpus_spec *spec) {
+    if (spec->trees) QKV_TRY(qkv_trees_read(&c->trees, spec->trees));
     if (spec->shape == QKV_CORPUS_PARALLEL && spec->n_paths == 2) {
         QKV_TRY(read_two(c, spec));
     } else {

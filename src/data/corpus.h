@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "data/labels.h"
+#include "data/trees.h"
 #include "text/tokenizer.h"
 
 typedef enum qkv_corpus_shape {
@@ -34,6 +35,7 @@ typedef struct qkv_corpus {
     qkv_file files[8];
     size_t n_files;
     qkv_arena strings;
+    qkv_trees trees; /* of the sentences, when some were given */
 } qkv_corpus;
 
 typedef struct qkv_corpus_spec {
@@ -41,6 +43,7 @@ typedef struct qkv_corpus_spec {
     const char *const *paths;
     size_t n_paths;
     const char *format;       /* NULL: recognise */
+    const char *trees;        /* a CoNLL-U file with the trees of the texts; or NULL */
     const qkv_labels *labels; /* when not NULL: a label that is not among these is refused */
 } qkv_corpus_spec;
 
@@ -69,5 +72,6 @@ char qkv_column_role(qkv_corpus_shape shape, const char *name, size_t len);
 
 qkv_status qkv_read_csv(qkv_reader *r);
 qkv_status qkv_read_jsonl(qkv_reader *r);
+qkv_status qkv_read_conllu(qkv_reader *r);
 
 #endif

@@ -16,6 +16,9 @@ void qkv_encoded_free(qkv_encoded *e) {
         qkv_free(e->start);
         qkv_free(e->label);
     }
+    qkv_free(e->node.at);
+    qkv_free(e->head.at);
+    qkv_free(e->head_start.at);
     *e = (qkv_encoded){0};
 }
 
@@ -104,4 +107,15 @@ qkv_status qkv_encoded_label(qkv_encoded *e, int32_t label) {
     }
     e->label[i] = label;
     return QKV_OK;
+}
+
+qkv_status qkv_encoded_tree(qkv_encoded *e, const int32_t *nodes, const int32_t *heads,
+                            int64_t n_heads) {
+    const int64_t n = e->start[e->n_seq] - e->start[e->n_seq - 1];
+    if (e->head_start.n == 0 && !QKV_PUSH(e->head_start, 0)) return QKV_FAILED;
+    for (int64_t i = 0; i < n; i++)
+        if (!QKV_PUSH(e->node, nodes[i])) return QKV_FAILED;
+    for (int64_t i = 0; i < n_heads; i++)
+        if (!QKV_PUSH(e->head, heads[i])) return QKV_FAILED;
+    return QKV_PUSH(e->head_start, (int64_t)e->head.n) ? QKV_OK : QKV_FAILED;
 }

@@ -34,11 +34,46 @@ static qkv_status encode_pairs(const qkv_tokenizer *tok, const qkv_encode_option
 static qkv_status encode_side(const qkv_tokenizer *tok, const qkv_tokenise_spec *spec, block *b,
                               int side) {
     const qkv_encode_options options = {.no_special = spec->no_special,
+                                        .offsets = spec->trees != NULL,
                                         .max_tokens = (size_t)spec->max_tokens};
     if (spec->sides == 1 && b->n > 0 && b->rows[0]->second.data)
         return encode_pairs(tok, &options, b);
     for (size_t i = 0; i < b->n; i++) b->texts[i] = side ? b->rows[i]->second : b->rows[i]->text;
     return qkv_tokenizer_encode_batch(tok, b->texts, b->n, &options, b->sides[side]);
+}
+
+static uint32_t leading_space(qkv_text t) {
+    uint32_t n = 0;
+    while (n < t.len && (unsigned char)t.data[n] <= ' ') n++;
+    return n;
+}
+
+void qkv_tokenise_nodes(const qkv_tree *tree, qkv_text text, const qkv_encoding *e,
+                        int32_t *nodes) {
+    /* The tree's text is the row's but for white space at the ends. */
+    const uint32_t lead = leading_space(text), own = leading_space(tree->text);
+    for (size_t i = 0; i < e->n; i++)
+        nodes[i] = e->end[i] <= lead
+                       ? 0
+                       : qkv_tree_node(tree, (e->begin[i] > lead ? e->begin[i] - lead : 0) + own,
+                                       e->end[i] - lead + own);
+}
+
+/* Gives the sequence just added its tree. */
+static qkv_status add_tree(const qkv_tokenise_spec *spec, const qkv_row *row, const qkv_encoding *e,
+                           qkv_encoded *out) {
+    const qkv_tree *tree = row->second.data ? NULL : qkv_trees_find(spec->trees, row->text);
+    if (!tree)
+        return qkv_fail(QKV_BAD_FILE, "row of line %lld: %s \"%.*s\"", (long long)row->line,
+                        row->second.data ? "a pair of texts has no tree:"
+                                         : "no tree of the CoNLL-U file has the text",
+                        (int)(row->text.len < 60 ? row->text.len : 60), row->text.data);
+    int32_t *nodes = qkv_alloc(e->n * sizeof *nodes);
+    if (!nodes) return QKV_FAILED;
+    qkv_tokenise_nodes(tree, row->text, e, nodes);
+    const qkv_status status = qkv_encoded_tree(out, nodes, tree->head, tree->n + 1);
+    qkv_free(nodes);
+    return status;
 }
 
 static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *out,
@@ -56,6 +91,7 @@ static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *o
         for (int side = 0; side < spec->sides; side++)
             QKV_TRY((spec->join ? qkv_encoded_extend : qkv_encoded_add)(
                 out, b->sides[side][i].ids, (int64_t)b->sides[side][i].n));
+        if (spec->trees) QKV_TRY(add_tree(spec, b->rows[i], &b->sides[0][i], out));
         if (b->rows[i]->label >= 0) QKV_TRY(qkv_encoded_label(out, b->rows[i]->label));
     }
     return QKV_OK;

@@ -6,10 +6,11 @@
 #include "data/encoded.h"
 
 typedef struct qkv_tokenise_spec {
-    int sides;          /* 1: the text (with a second one: as a pair); 2: source and target */
-    bool no_special;    /* leave out what the tokenizer adds around a text */
-    bool join;          /* all rows become one stream */
-    int64_t max_tokens; /* a longer side is cut here; 0: no limit */
+    int sides;              /* 1: the text (with a second one: as a pair); 2: source and target */
+    bool no_special;        /* leave out what the tokenizer adds around a text */
+    bool join;              /* all rows become one stream */
+    int64_t max_tokens;     /* a longer side is cut here; 0: no limit */
+    const qkv_trees *trees; /* every text must have one here, and gets it; or NULL */
 } qkv_tokenise_spec;
 
 typedef struct qkv_tokenise_counts {
@@ -21,5 +22,8 @@ typedef struct qkv_tokenise_counts {
 qkv_status qkv_tokenise(const qkv_tokenizer *tok, const qkv_corpus *corpus, const bool *take,
                         const qkv_tokenise_spec *spec, qkv_encoded *out,
                         qkv_tokenise_counts *counts);
+
+/* The node in its text's tree of each token of an encoding with offsets; nodes has room for e->n. */
+void qkv_tokenise_nodes(const qkv_tree *tree, qkv_text text, const qkv_encoding *e, int32_t *nodes);
 
 #endif

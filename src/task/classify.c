@@ -15,6 +15,7 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
         memcpy(ids + out->src.layout.start[i], from, (size_t)len * sizeof *ids);
         targets[i] = b->data->label[examples[i]];
     }
+    qkv_task_trees(t, b, examples, n, &out->src);
     out->targets = targets;
     out->n_targets = n;
     out->tokens = out->src.rows;

@@ -113,6 +113,9 @@ static int64_t longest(const int64_t *cut) {
 /* The messages of one block: at most one to and one from each other rank. */
 typedef struct mail {
     MPI_Request open[2 * MOST_RANKS];
+    MPI_Status
+        done[2 *
+             MOST_RANKS]; /* not looked at; gcc takes MPICH's MPI_STATUSES_IGNORE for an error */
     int n;
 } mail;
 
@@ -125,7 +128,7 @@ static void receive_from(mail *m, int from, void *x, size_t bytes) {
 }
 
 static void wait_all(mail *m) {
-    MPI_Waitall(m->n, m->open, MPI_STATUSES_IGNORE);
+    MPI_Waitall(m->n, m->open, m->done);
     m->n = 0;
 }
 
@@ -142,7 +145,8 @@ bool qkv_parallel_reduce(real *x, const int64_t *cut) {
     if (size == 1) return true;
     real *others = qkv_alloc_aligned((size_t)size * BLOCK * sizeof *others);
     if (!others) return false;
-    mail m = {.n = 0};
+    mail m;
+    m.n = 0;
     const int64_t end = longest(cut);
     for (int64_t at = 0; at < end; at += BLOCK) {
         const int64_t n = block_of(cut, rank, at);
@@ -162,7 +166,8 @@ bool qkv_parallel_reduce(real *x, const int64_t *cut) {
 
 /* Sends the own segment to the ranks that want it (all, or rank 0) and receives what this one wants. */
 static void deliver(char *x, size_t item, const int64_t *cut, bool to_all) {
-    mail m = {.n = 0};
+    mail m;
+    m.n = 0;
     const int64_t end = size == 1 ? 0 : longest(cut);
     for (int64_t at = 0; at < end; at += BLOCK) {
         for (int r = 0; r < size; r++) {

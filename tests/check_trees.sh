@@ -1,0 +1,31 @@
+#!/bin/sh
+# Structural positions on a real treebank, where the shared data is there. check_trees.sh BUILD
+set -eu
+qkv=$(cd "$1" && pwd)/qkv
+data=$(cd "$(dirname "$0")/.." && cd "${QKV_DATA:-../shared/data}" 2>/dev/null && pwd)/ud_en_ewt || data=
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+fail() { echo "FAILED: $*"; cat err 2>/dev/null; exit 1; }
+small="--threads 1 --set position=structural --set d_model=16 --set layers=1 --set heads=2 --set max_len=64 --batch-tokens 1024"
+
+i=0
+while [ $i -lt 20 ]; do
+    printf '# label = up\n1\tgo\t_\t_\t_\t_\t0\t_\t_\t_\n2\tn%d\t_\t_\t_\t_\t1\t_\t_\t_\n\n' $i
+    printf '# label = down\n1\tgo\t_\t_\t_\t_\t2\t_\t_\t_\n2\tm%d\t_\t_\t_\t_\t0\t_\t_\t_\n\n' $i
+    i=$((i + 1))
+done >rows.conllu
+"$qkv" train classify --train rows.conllu --out c $small --steps 3 2>err || fail train
+echo 'go n3' | "$qkv" classify c --trees rows.conllu >out 2>err || fail classify
+grep -q '	0\.' out || fail "an answer: $(cat out)"
+got=0; echo 'go n3' | "$qkv" classify c >out 2>err || got=$?
+[ $got -eq 3 ] && grep -q 'no tree' err || fail "a model with structural positions ran without trees"
+
+if [ -n "$data" ] && [ -f "$data/en_ewt-ud-dev.conllu.xz" ] && command -v xz >/dev/null; then
+    xz -dc "$data/en_ewt-ud-dev.conllu.xz" >dev.conllu
+    "$qkv" train mlm --train dev.conllu --out m $small --steps 2 2>err || fail train on ud_en_ewt
+    grep -q ' 2,001 rows (conllu)' err || fail "2001 sentences"
+else
+    echo "ud_en_ewt is not there: left out"
+fi
+echo "trees: ok"
