@@ -10,6 +10,8 @@
 
 enum { OVERFIT_STEPS = 200 };
 
+static const char *const qkv_optimizer_names[] = {"adamw", "adam", "sgd", "muon",
+                                                  "auto",  NULL}; /* qkv_optim_kind, and auto */
 static const char *const qkv_precision_names[] = {"f32", "bf16", NULL};
 static const char *const qkv_class_weights_names[] = {"none", "balanced", NULL};
 static const char *const qkv_on_nan_names[] = {"skip", "stop", NULL};
@@ -36,7 +38,14 @@ static void choose(qkv_loop *l) {
         c->batch_tokens = tokens / 60 < 512 ? 512 : tokens / 60 > 4096 ? 4096 : tokens / 60;
     if (c->epochs == 0) c->epochs = tokens < 200000 ? 30 : tokens < 2000000 ? 12 : 5;
     if (c->overfit && c->steps == 0) c->steps = OVERFIT_STEPS;
-    if (c->lr == 0) c->lr = 1e-3 * sqrt(64 / (double)qkv_model_config(l->model)->d_model);
+    const qkv_config *model = qkv_model_config(l->model);
+    const bool writes = qkv_task_shapes[model->task].decoder,
+               translates = writes && qkv_task_shapes[model->task].encoder;
+    if (c->optimizer == QKV_OPTIM_COUNT) c->optimizer = writes ? QKV_OPTIM_MUON : QKV_OPTIM_ADAMW;
+    if (c->lr == 0)
+        c->lr = c->optimizer == QKV_OPTIM_MUON ? 0.01 : 1e-3 * sqrt(64 / (double)model->d_model);
+    if (c->label_smoothing < 0) c->label_smoothing = translates ? 0.1 : 0;
+    if (c->average < 0) c->average = translates && c->ema == 0 ? 5 : 0;
 }
 
 /* The number of steps that the budget gives; with `minutes` a guess that is corrected before the first. */
