@@ -50,14 +50,14 @@ static void show_step(cli_live *l, const qkv_progress *p) {
 /* A row of the table of validations; its head comes with the first. */
 static void show_valid(cli_live *l, const qkv_progress *p) {
     const long long spent = (long long)p->seconds;
-    if (!l->table) fputs("    step  pass  training  validation    right    time\n", stderr);
+    if (!l->table) fputs("    step  pass  training  validation     right    time\n", stderr);
     l->table = true;
     fprintf(stderr, "%8lld  %4lld  ", (long long)p->step, (long long)p->epoch + 1);
     if (p->train_loss == p->train_loss)
         fprintf(stderr, "%8.4f", p->train_loss);
     else
         fputs("       -", stderr);
-    fprintf(stderr, "  %10.4f  %5.2f %%  %3lld:%02lld%s\n", p->loss, 100 * p->accuracy, spent / 60,
+    fprintf(stderr, "  %10.4f  %6.2f %%  %3lld:%02lld%s\n", p->loss, 100 * p->accuracy, spent / 60,
             spent % 60, p->best ? "  best" : "");
 }
 

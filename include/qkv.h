@@ -223,6 +223,7 @@ typedef struct qkv_progress {
     double loss, accuracy; /* a mean over targets; a share of them */
     double lr, norm;       /* of the step; the gradient's norm before clipping */
     double tokens_per_s, gflops, seconds_left;
+    double step_loss;      /* STEP: the mean over the targets of this step alone */
     double share;          /* STEP: of this machine's peak, measured at the start; 0: unknown */
     double train_loss;     /* VALID: the mean over the steps since the last one; NaN: there were none */
     double seconds;        /* VALID: since the run began or was resumed */

@@ -55,6 +55,37 @@ wait $pid || got=$?
 wants 0 "" "$qkv" train classify --train rows.tsv --out parts $long
 cmp -s whole/model.safetensors parts/model.safetensors || fail "stopped and resumed is not the same"
 
+# What the folder holds for people; the same lines are not logged twice.
+grep -q 'core-minutes' m/README.md && grep -q 'qkv classify m' m/README.md || fail "the model card"
+grep -q '<svg' m/loss.svg || fail "loss.svg"
+ls m/events.out.tfevents.* >/dev/null || fail "event file"
+[ -z "$(grep -o '"kind":"[a-z]*","step":[0-9]*' parts/log.jsonl | sort | uniq -d)" ] || fail "a line is logged twice"
+
+# Ways to train: rehearsed minutes, a rate to use, one batch, a start from another model, rows that stand in both sets.
+wants 0 "validation" "$qkv" train classify --train rows.tsv --out timed $small --minutes 0.01
+"$qkv" train classify --train rows.tsv $small --find-lr -q >out 2>err || fail "find-lr"
+grep -q 'use --lr' out || fail "find-lr says no rate"
+wants 0 "use it" "$qkv" train classify --train rows.tsv --out one $small --overfit true --steps 30
+cut -f2 rows.tsv >lines.txt
+wants 0 "validation" "$qkv" train mlm --train lines.txt --out guess $small --steps 20 --set whole_word=true --tokenizer wordpiece --set head_bias=true
+wants 0 "new: head" "$qkv" train classify --train rows.tsv --out tuned --init guess --threads 1 --batch-tokens 128 --steps 20 \
+    --layer-decay 0.8 --unfreeze 1 --class-weights balanced --r-drop 1 --ema 0.9
+grep -q "not used of it" err || fail "what was not used is not said"
+wants 0 "validation rows are in the training data too" "$qkv" train classify --train rows.tsv --valid rows.tsv --out both $small --steps 2
+wants 0 "validation" "$qkv" train lm --train lines.txt --out apart $small --steps 5 --set documents=apart
+printf 'good\t%s\nbad\tdull\n' "$(seq -s ' ' 200)" >long.tsv
+cat rows.tsv >>long.tsv
+for how in cut split skip; do
+    wants 0 "1 over 16 tokens" "$qkv" train classify --train long.tsv --valid rows.tsv --out "long-$how" $small --steps 2 --set too_long=$how
+done
+wants 2 "cannot be split" "$qkv" train translate --train rows.tsv --out x --set too_long=split
+
+# Numbers that run away: exit code 4, advice, the rows on file, the last good checkpoint as it was.
+wants 4 "the last good checkpoint is untouched" "$qkv" train classify --train rows.tsv --out wild $small --lr 1000 --weight-decay 100 \
+    --warmup 0 --outlier 0 --steps 50 --set save_every=50
+ls wild/incidents/step-*.json >/dev/null || fail "no incident was recorded"
+grep -q '"rows"' wild/incidents/step-*.json || fail "an incident without rows"
+
 # What makes no sense is said, with the code of its kind.
 wants 2 "train what" "$qkv" train
 wants 2 "did you mean classify" "$qkv" train clasify --train rows.tsv --out x

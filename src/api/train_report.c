@@ -85,28 +85,43 @@ qkv_status qkv_run_open_log(qkv_run *r, int64_t step) {
     return status;
 }
 
-/* A full disk must not end a training for want of a log line: failures here are passed over. */
-static void write_log(qkv_run *r, const qkv_progress *p) {
+/* A full disk must not end a training for want of a log line: failures here are passed over. `loss` is that of the steps
+ * since the last line, or of the validation. */
+static void write_log(qkv_run *r, const qkv_progress *p, double loss) {
     const bool step = p->kind == QKV_PROGRESS_STEP;
     fprintf(r->log,
             "{\"kind\":\"%s\",\"step\":%lld,\"epoch\":%lld,\"loss\":%.6g,\"accuracy\":%.6g,"
             "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g}\n",
             step ? "step" : "valid", (long long)p->step, (long long)p->epoch,
-            isfinite(p->loss) ? p->loss : 0, p->accuracy, p->lr, isfinite(p->norm) ? p->norm : 0,
+            isfinite(loss) ? loss : 0, p->accuracy, p->lr, isfinite(p->norm) ? p->norm : 0,
             p->tokens_per_s);
     const struct {
         const char *tag;
         double value;
-        bool of_step, of_valid;
+        bool of_step;
     } curves[] = {
-        {"loss/train", p->loss, true, false},           {"loss/valid", p->loss, false, true},
-        {"accuracy/valid", p->accuracy, false, true},   {"lr", p->lr, true, false},
-        {"tokens_per_s", p->tokens_per_s, true, false},
+        {"loss/train", loss, true},
+        {"lr", p->lr, true},
+        {"tokens_per_s", p->tokens_per_s, true},
+        {"loss/valid", loss, false},
+        {"accuracy/valid", p->accuracy, false},
     };
     for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
-        if (r->board.file && (step ? curves[i].of_step : curves[i].of_valid))
+        if (r->board.file && step == curves[i].of_step)
             (void)!qkv_tensorboard_scalar(&r->board, curves[i].tag, p->step, curves[i].value);
     if (!step) fflush(r->log);
+}
+
+/* Every tenth step, and the first ten, leave a line; so does every validation. */
+static void keep_log(qkv_run *r, const qkv_progress *p) {
+    if (p->kind == QKV_PROGRESS_VALID) write_log(r, p, p->loss);
+    if (p->kind != QKV_PROGRESS_STEP) return;
+    r->unlogged += p->step_loss;
+    r->n_unlogged++;
+    if (p->step % 10 != 0 && p->step > 10) return;
+    write_log(r, p, r->unlogged / (double)r->n_unlogged);
+    r->unlogged = 0;
+    r->n_unlogged = 0;
 }
 
 bool qkv_run_tell(void *user, const qkv_progress *p) {
@@ -114,9 +129,7 @@ bool qkv_run_tell(void *user, const qkv_progress *p) {
     /* Rank 0 speaks for all; the others only ask whether to stop. */
     const qkv_progress alive = {.kind = QKV_PROGRESS_ALIVE};
     if (qkv_parallel_rank() > 0) p = &alive;
-    const bool step = p->kind == QKV_PROGRESS_STEP;
-    if (r->log && (p->kind == QKV_PROGRESS_VALID || (step && (p->step % 10 == 0 || p->step <= 10))))
-        write_log(r, p);
+    if (r->log) keep_log(r, p);
     return !r->request->progress || r->request->progress(r->request->user, p);
 }
 
@@ -202,9 +215,10 @@ static qkv_status say_data(qkv_run *r) {
     const int64_t left_out = r->corpus.n_empty + r->counts.n_empty;
     qkv_buf more = {0};
     if (left_out) qkv_buf_printf(&more, ", %s empty ones left out", group((double)left_out).text);
+    static const char *const done[] = {"cut", "split", "left out"}; /* by qkv_too_long */
     if (r->counts.n_cut)
-        qkv_buf_printf(&more, ", %s cut at %lld tokens", group((double)r->counts.n_cut).text,
-                       (long long)r->config.max_len);
+        qkv_buf_printf(&more, ", %s over %lld tokens %s", group((double)r->counts.n_cut).text,
+                       (long long)r->config.max_len, done[r->train.too_long]);
     qkv_status status =
         more.status != QKV_OK
             ? more.status
@@ -239,6 +253,12 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     l->peak = qkv_kern_get()->peak_gflops((qkv_precision)c->precision, 0.03);
     QKV_TRY(make_estimate(r, l, l->peak, &e));
     QKV_TRY(say_data(r));
+    if (r->n_shared)
+        QKV_TRY(
+            qkv_run_note(r,
+                         "warning   %s of the validation rows are in the training data too (the "
+                         "first: line %lld); their figures flatter",
+                         group((double)r->n_shared).text, (long long)r->first_shared));
     QKV_TRY(say_model(r));
     if (total > 0 && e.bytes > total)
         return qkv_fail(
@@ -400,7 +420,7 @@ static void write_card(const qkv_run *r, const qkv_loop *l, qkv_buf *out) {
         qkv_buf_printf(out, "| weights | %s |\n",
                        l->average.most ? "mean of the last validations' (`average`)"
                                        : "moving average (`ema`)");
-    qkv_buf_printf(out, "| core-minutes | %.1f |\n| seed | %lld |\n\n", qkv_loop_cpu(l) / 60,
+    qkv_buf_printf(out, "| core-minutes | %.2f |\n| seed | %lld |\n\n", qkv_loop_cpu(l) / 60,
                    (long long)r->train.seed);
     qkv_buf_puts(out, "Made by\n\n    ");
     put_command(r->request, out);
@@ -424,7 +444,7 @@ qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
             (void)qkv_run_note(r, "best      validation %s %.4f at step %s",
                                by_class ? "accuracy" : "loss", by_class ? l->best : -l->best,
                                group((double)l->best_step).text);
-        (void)qkv_run_note(r, "spent     %.1f core-minutes", qkv_loop_cpu(l) / 60);
+        (void)qkv_run_note(r, "spent     %.2f core-minutes", qkv_loop_cpu(l) / 60);
         (void)qkv_run_note(r, "use it    %s", use.data);
     }
     qkv_buf_free(&path);

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "data/cache.h"
+#include "data/duplicates.h"
 #include "model/weights.h"
 #include "base/clock.h"
 #include "store/checkpoint.h"
@@ -74,7 +75,8 @@ static size_t count_paths(const char *const *paths) {
 }
 
 static qkv_status read_texts(qkv_run *r) {
-    qkv_corpus_spec spec = {.shape = qkv_corpus_shape_of(r->task),
+    const bool apart = r->task == QKV_TASK_LM && r->train.documents == QKV_DOCUMENTS_APART;
+    qkv_corpus_spec spec = {.shape = apart ? QKV_CORPUS_LINES : qkv_corpus_shape_of(r->task),
                             .paths = r->request->train,
                             .n_paths = count_paths(r->request->train),
                             .format = r->train.format[0] ? r->train.format : NULL,
@@ -132,10 +134,11 @@ static qkv_status get_tokenizer(qkv_run *r, const char *own) {
 static void hold_out(const qkv_run *r, bool *train, bool *valid) {
     const size_t n = r->corpus.n;
     const size_t held = (size_t)(r->train.valid_share * (double)n + 0.999);
-    const bool any = !r->has_valid_corpus && n >= (r->task == QKV_TASK_LM ? 2 : 20);
+    const bool stream = r->corpus.shape == QKV_CORPUS_STREAM;
+    const bool any = !r->has_valid_corpus && n >= (stream ? 2 : 20);
     const qkv_rng rng = {.seed = (uint64_t)r->train.seed, .stream = 0x73706c6974};
     for (size_t i = 0; i < n; i++) {
-        const size_t place = r->task == QKV_TASK_LM ? n - 1 - i : qkv_rng_permute(rng, n, i);
+        const size_t place = stream ? n - 1 - i : qkv_rng_permute(rng, n, i);
         valid[i] = any && place < held;
         train[i] = !valid[i];
     }
@@ -146,6 +149,11 @@ static qkv_status make_set(qkv_run *r, const qkv_corpus *corpus, const bool *tak
                            qkv_encoded *out, qkv_tokenise_counts *counts) {
     qkv_tokenise_spec spec = qkv_tokenise_spec_of(&r->config);
     QKV_TRY(qkv_tokenise_spec_trees(&spec, &r->config, &corpus->trees));
+    spec.too_long = (qkv_too_long)r->train.too_long;
+    if (corpus->shape == QKV_CORPUS_LINES && spec.join) { /* documents kept apart */
+        spec.join = false;
+        spec.max_tokens = r->config.max_len - 1;
+    }
     if (!r->folder || spec.trees) {
         qkv_encoded_init(out, spec.sides);
         return qkv_tokenise(r->tokenizer, corpus, take, &spec, out, counts);
@@ -163,15 +171,54 @@ static qkv_status make_set(qkv_run *r, const qkv_corpus *corpus, const bool *tak
     return status;
 }
 
+/* The line that each training example stands on, where every marked row has become one example. */
+static qkv_status find_rows(qkv_run *r, const bool *take) {
+    size_t n = 0;
+    for (size_t i = 0; i < r->corpus.n; i++) n += take[i];
+    if ((int64_t)n != r->train_ids.n) return QKV_OK;
+    QKV_TRY_ALLOC(r->train_rows = qkv_zalloc(n, sizeof *r->train_rows));
+    n = 0;
+    for (size_t i = 0; i < r->corpus.n; i++)
+        if (take[i]) r->train_rows[n++] = r->corpus.rows[i].line;
+    return QKV_OK;
+}
+
+/* Which tokens go on with the word of the token before: "##" says so, "▁" and "Ġ" (a blank) say the opposite; other
+ * tokenizers do not tell, and each token is a word. */
+static qkv_status find_words(qkv_run *r) {
+    const size_t n = qkv_tokenizer_size(r->tokenizer);
+    size_t joined = 0, opened = 0, len;
+    if (r->task != QKV_TASK_MLM || !r->train.whole_word) return QKV_OK;
+    QKV_TRY_ALLOC(r->continues = qkv_zalloc(n, sizeof *r->continues));
+    const qkv_task_spec special = qkv_task_spec_of(r->tokenizer, &r->config);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < n; i++) {
+            const char *text = qkv_tokenizer_token(r->tokenizer, (int32_t)i, &len);
+            const bool goes_on = text && len > 2 && memcmp(text, "##", 2) == 0,
+                       opens = text && ((len >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0) ||
+                                        (len >= 2 && memcmp(text, "\xc4\xa0", 2) == 0));
+            if (pass == 0)
+                joined += goes_on, opened += opens;
+            else if ((int32_t)i >= special.n_special)
+                r->continues[i] = joined ? goes_on : opened && !opens;
+        }
+    return QKV_OK;
+}
+
 static qkv_status make_ids(qkv_run *r) {
     qkv_tokenise_counts counts;
     bool *take = qkv_zalloc(2 * r->corpus.n, sizeof *take), *held = take + r->corpus.n;
     if (!take) return QKV_FAILED;
     hold_out(r, take, held);
     qkv_status status = make_set(r, &r->corpus, take, "train", &r->train_ids, &r->counts);
+    if (status == QKV_OK && r->corpus.shape != QKV_CORPUS_STREAM)
+        status = qkv_corpus_duplicates(
+            &r->corpus, take, r->has_valid_corpus ? &r->valid_corpus : &r->corpus,
+            r->has_valid_corpus ? NULL : held, &r->n_shared, &r->first_shared);
     if (status == QKV_OK)
         status = make_set(r, r->has_valid_corpus ? &r->valid_corpus : &r->corpus,
                           r->has_valid_corpus ? NULL : held, "valid", &r->valid_ids, &counts);
+    if (status == QKV_OK) status = find_rows(r, take);
     qkv_free(take);
     return status;
 }
@@ -261,7 +308,9 @@ static qkv_status make_tokens(qkv_run *r, bool folder) {
     if (folder) QKV_TRY(qkv_path_join(&own, r->request->out, "tokenizer.json"));
     const qkv_status status = get_tokenizer(r, folder ? own.data : NULL);
     qkv_buf_free(&own);
-    return status == QKV_OK ? make_ids(r) : status;
+    QKV_TRY(status);
+    QKV_TRY(find_words(r));
+    return make_ids(r);
 }
 
 qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool folder) {
@@ -271,6 +320,11 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
     QKV_TRY(assign(r, request->preset));
     if (folder && !request->out)
         return qkv_fail(QKV_USAGE, "train needs a folder for the model: --out DIR");
+    if (r->train.trees[0] && r->train.too_long == QKV_TOO_LONG_SPLIT)
+        return qkv_fail(QKV_USAGE, "too_long=split: a tree cannot be split; use cut or skip");
+    if (r->task == QKV_TASK_TRANSLATE && r->train.too_long == QKV_TOO_LONG_SPLIT)
+        return qkv_fail(QKV_USAGE, "too_long=split: a translation has two sides, which cannot be "
+                                   "split alike; use cut or skip");
     QKV_TRY(read_texts(r));
     if (folder) QKV_TRY(open_folder(r));
     if (!request->preset && !request->init) /* by an estimate: a token has some four bytes */
@@ -290,18 +344,21 @@ static qkv_status prepare_ranks(qkv_run *r, const qkv_train_request *request) {
     return qkv_parallel_agree(rank > 0 ? qkv_run_prepare(r, request, true) : QKV_OK);
 }
 
-/* Weights of another model, where names and shapes agree. */
+/* Weights of another model, where names and shapes agree; says which were not there and which are of no use. */
 static qkv_status take_weights(qkv_run *r) {
-    const qkv_params *params = qkv_model_params(r->model);
     qkv_buf path = {0};
-    size_t taken = 0;
+    qkv_weights_taken t = {0};
     qkv_status status = qkv_path_join(&path, r->request->init, "model.safetensors");
-    if (status == QKV_OK) status = qkv_weights_take(qkv_model_params(r->model), path.data, &taken);
-    if (status == QKV_OK && taken == 0)
+    if (status == QKV_OK) status = qkv_weights_take(qkv_model_params(r->model), path.data, &t);
+    if (status == QKV_OK && t.taken == 0)
         status = qkv_fail(QKV_USAGE, "%s: no tensor fits this model", path.data);
     if (status == QKV_OK)
-        status = qkv_run_note(r, "start: %zu of %zu tensors from %s; the others are new", taken,
-                              params->n, path.data);
+        status =
+            qkv_run_note(r, "start     %zu of %zu tensors from %s%s%s", t.taken, t.taken + t.fresh,
+                         path.data, t.fresh ? "; new: " : "", t.fresh ? t.fresh_names.data : "");
+    if (status == QKV_OK && t.unused)
+        status = qkv_run_note(r, "          not used of it: %s", t.unused_names.data);
+    qkv_weights_taken_free(&t);
     qkv_buf_free(&path);
     return status;
 }
@@ -320,11 +377,13 @@ static qkv_status train(qkv_run *r) {
                   .model = r->model,
                   .task = qkv_task_spec_of(r->tokenizer, &r->config),
                   .train = &r->train_ids,
+                  .train_rows = r->train_rows,
                   .valid = r->valid_ids.n && !r->train.overfit ? &r->valid_ids : NULL,
                   .run = r->request->out,
                   .progress = qkv_run_tell,
                   .user = r,
                   .cpu_start = r->cpu_start};
+    l.task.continues = r->continues;
     QKV_TRY(qkv_loop_init(&l));
     qkv_status status = qkv_parallel_rank() == 0 ? qkv_run_open_log(r, l.step) : QKV_OK;
     if (status == QKV_OK) status = qkv_run_header(r, &l);
@@ -340,6 +399,8 @@ void qkv_run_free(qkv_run *r) {
     if (r->log) fclose(r->log);
     qkv_tensorboard_close(&r->board);
     if (r->lock >= 0) qkv_run_unlock(r->lock);
+    qkv_free(r->train_rows);
+    qkv_free(r->continues);
     qkv_tokenizer_free(r->tokenizer);
     qkv_encoded_free(&r->train_ids);
     qkv_encoded_free(&r->valid_ids);

@@ -19,10 +19,16 @@ typedef struct qkv_run {
     qkv_tokenizer *tokenizer;
     qkv_encoded train_ids, valid_ids;
     qkv_tokenise_counts counts;
+    int64_t *train_rows; /* the line of each training example; NULL: they are not one to one */
+    int64_t n_shared,
+        first_shared; /* validation rows that are trained on too; the line of the first */
+    bool *continues;  /* mlm by whole words: per token, whether it goes on with a word; or NULL */
     qkv_model *model;
     int lock;
     FILE *log;
     qkv_tensorboard board;
+    double unlogged; /* losses of the steps since the last line of the log, and how many they are */
+    int64_t n_unlogged;
     double cpu_start; /* processor seconds of this process when the run began */
 } qkv_run;
 

@@ -34,7 +34,8 @@ static uint64_t hash_text(qkv_text t, uint64_t h) {
 static qkv_status find_key(const qkv_tokenizer *tok, const qkv_corpus *corpus, const bool *take,
                            const qkv_tokenise_spec *spec, uint64_t key[2]) {
     qkv_buf json = {0};
-    const int64_t settings[] = {spec->sides, spec->no_special, spec->join, spec->max_tokens};
+    const int64_t settings[] = {spec->sides, spec->no_special, spec->join, spec->max_tokens,
+                                (int64_t)spec->too_long};
     qkv_status status = qkv_tokenizer_json(tok, &json);
     if (status == QKV_OK) status = json.status;
     for (int k = 0; k < 2 && status == QKV_OK; k++) {

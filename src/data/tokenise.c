@@ -33,9 +33,11 @@ static qkv_status encode_pairs(const qkv_tokenizer *tok, const qkv_encode_option
 /* Encodes one side of the block. */
 static qkv_status encode_side(const qkv_tokenizer *tok, const qkv_tokenise_spec *spec, block *b,
                               int side) {
+    const bool split = spec->too_long == QKV_TOO_LONG_SPLIT && spec->max_tokens > 0;
     const qkv_encode_options options = {.no_special = spec->no_special,
                                         .offsets = spec->trees != NULL,
-                                        .max_tokens = (size_t)spec->max_tokens};
+                                        .max_tokens =
+                                            split ? (size_t)INT32_MAX : (size_t)spec->max_tokens};
     if (spec->sides == 1 && b->n > 0 && b->rows[0]->second.data)
         return encode_pairs(tok, &options, b);
     for (size_t i = 0; i < b->n; i++) b->texts[i] = side ? b->rows[i]->second : b->rows[i]->text;
@@ -76,16 +78,33 @@ static qkv_status add_tree(const qkv_tokenise_spec *spec, const qkv_row *row, co
     return status;
 }
 
+const char *const qkv_too_long_names[] = {"cut", "split", "skip", NULL};
+
+/* One text as several examples of at most max_tokens. */
+static qkv_status add_pieces(const qkv_tokenise_spec *spec, const qkv_encoding *e, int32_t label,
+                             qkv_encoded *out) {
+    for (int64_t at = 0, n = (int64_t)e->n; at < n; at += spec->max_tokens) {
+        QKV_TRY(qkv_encoded_add(out, e->ids + at,
+                                n - at < spec->max_tokens ? n - at : spec->max_tokens));
+        if (label >= 0) QKV_TRY(qkv_encoded_label(out, label));
+    }
+    return QKV_OK;
+}
+
 static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *out,
                          qkv_tokenise_counts *counts) {
     for (size_t i = 0; i < b->n; i++) {
-        bool empty = false;
+        bool empty = false, cut = false;
         for (int side = 0; side < spec->sides; side++) {
             empty |= b->sides[side][i].n == 0;
-            counts->n_cut += b->sides[side][i].cut;
+            cut |= b->sides[side][i].cut ||
+                   (spec->max_tokens > 0 && (int64_t)b->sides[side][i].n > spec->max_tokens);
         }
-        if (empty) {
-            counts->n_empty++;
+        counts->n_cut += cut;
+        counts->n_empty += empty;
+        if (empty || (cut && spec->too_long == QKV_TOO_LONG_SKIP)) continue;
+        if (cut && spec->too_long == QKV_TOO_LONG_SPLIT) {
+            QKV_TRY(add_pieces(spec, &b->sides[0][i], b->rows[i]->label, out));
             continue;
         }
         for (int side = 0; side < spec->sides; side++)

@@ -5,16 +5,25 @@
 #include "data/corpus.h"
 #include "data/encoded.h"
 
+/* What becomes of a side over max_tokens. */
+typedef enum qkv_too_long {
+    QKV_TOO_LONG_CUT,
+    QKV_TOO_LONG_SPLIT, /* into several examples of the same label; one side only */
+    QKV_TOO_LONG_SKIP
+} qkv_too_long;
+extern const char *const qkv_too_long_names[]; /* by qkv_too_long, NULL at the end */
+
 typedef struct qkv_tokenise_spec {
-    int sides;              /* 1: the text (with a second one: as a pair); 2: source and target */
-    bool no_special;        /* leave out what the tokenizer adds around a text */
-    bool join;              /* all rows become one stream */
-    int64_t max_tokens;     /* a longer side is cut here; 0: no limit */
+    int sides;          /* 1: the text (with a second one: as a pair); 2: source and target */
+    bool no_special;    /* leave out what the tokenizer adds around a text */
+    bool join;          /* all rows become one stream */
+    int64_t max_tokens; /* a longer side is cut here; 0: no limit */
+    qkv_too_long too_long;
     const qkv_trees *trees; /* every text must have one here, and gets it; or NULL */
 } qkv_tokenise_spec;
 
 typedef struct qkv_tokenise_counts {
-    int64_t n_cut;   /* sides that were too long */
+    int64_t n_cut;   /* examples with a side that was too long, whatever became of them */
     int64_t n_empty; /* examples left out because a side has no tokens */
 } qkv_tokenise_counts;
 

@@ -63,18 +63,41 @@ qkv_status qkv_weights_load(qkv_params *params, const char *path) {
     return status;
 }
 
-qkv_status qkv_weights_take(qkv_params *params, const char *path, size_t *taken) {
+/* Appends a name, of the first few. */
+static void put_name(qkv_buf *out, size_t before, const char *name, const char *why) {
+    enum { SHOWN = 8 };
+    if (before < SHOWN)
+        qkv_buf_printf(out, "%s%s%s", before ? ", " : "", name, why);
+    else if (before == SHOWN)
+        qkv_buf_puts(out, ", …");
+}
+
+qkv_status qkv_weights_take(qkv_params *params, const char *path, qkv_weights_taken *out) {
     qkv_safetensors file;
+    *out = (qkv_weights_taken){0};
     QKV_TRY(qkv_safetensors_open(path, &file));
     qkv_status status = QKV_OK;
-    *taken = 0;
     for (size_t i = 0; i < params->n && status == QKV_OK; i++) {
         const qkv_param *p = params->list[i];
         const qkv_stored *found = qkv_safetensors_find(&file, p->name);
-        if (!found || !fits(p, found)) continue;
-        status = take(p, found, params->values + p->offset);
-        ++*taken;
+        if (found && fits(p, found)) {
+            status = take(p, found, params->values + p->offset);
+            out->taken++;
+        } else {
+            put_name(&out->fresh_names, out->fresh++, p->name, found ? " (another shape)" : "");
+        }
     }
+    for (size_t i = 0; i < file.n && status == QKV_OK; i++)
+        if (!qkv_param_find(params, file.tensors[i].name))
+            put_name(&out->unused_names, out->unused++, file.tensors[i].name, "");
+    if (status == QKV_OK)
+        status =
+            out->fresh_names.status != QKV_OK ? out->fresh_names.status : out->unused_names.status;
     qkv_safetensors_close(&file);
     return status;
+}
+
+void qkv_weights_taken_free(qkv_weights_taken *t) {
+    qkv_buf_free(&t->fresh_names);
+    qkv_buf_free(&t->unused_names);
 }

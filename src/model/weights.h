@@ -2,13 +2,22 @@
 #ifndef QKV_MODEL_WEIGHTS_H
 #define QKV_MODEL_WEIGHTS_H
 
+#include "base/buf.h"
 #include "nn/params.h"
 
 qkv_status qkv_weights_save(const qkv_params *params, const char *path);
 /* Every parameter must be there with its shape; a message names the first that is not. */
 qkv_status qkv_weights_load(qkv_params *params, const char *path);
 
-/* Takes what has the same name and shape, as a start for another task; *taken counts the parameters that were found. */
-qkv_status qkv_weights_take(qkv_params *params, const char *path, size_t *taken);
+/* What was taken from a file, in numbers and (the first few) names. */
+typedef struct qkv_weights_taken {
+    size_t taken, fresh,
+        unused; /* parameters found; not found, or of another shape; tensors that nothing wanted */
+    qkv_buf fresh_names, unused_names;
+} qkv_weights_taken;
+
+/* Takes what has the same name and shape, as a start for another task. The names in *out are to be freed in any case. */
+qkv_status qkv_weights_take(qkv_params *params, const char *path, qkv_weights_taken *out);
+void qkv_weights_taken_free(qkv_weights_taken *t);
 
 #endif

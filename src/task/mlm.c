@@ -1,6 +1,7 @@
 /* mlm: 15 % of the tokens are to be guessed; of these 80 % are shown as the mask, 10 % as some
  * other token, 10 % as they are. Drawn anew for every step, keyed by the step and the row (never
- * stored). Every batch has at least one target, so that a loss always exists. */
+ * stored). With `continues` words are drawn instead of tokens, and all tokens of a word are guessed.
+ * Every batch has at least one target, so that a loss always exists. */
 #include "task/task.h"
 
 #include <string.h>
@@ -20,10 +21,14 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
     const qkv_rng rng = qkv_rng_derive(t->rng, 0x6d6c6d, 0);
     const double rate = spec->mask_rate > 0 ? spec->mask_rate : 0.15;
     const uint64_t others = (uint64_t)(spec->vocab_size - spec->n_special);
-    for (int64_t r = 0; r < out->src.rows; r++) {
+    uint64_t word = 0; /* the row that a word began at: its number decides for all of the word */
+    for (int64_t r = 0, seq = 0; r < out->src.rows; r++) {
         const uint64_t k = 3 * (uint64_t)r;
+        while (seq < n && out->src.layout.start[seq] < r) seq++;
+        const bool first = seq < n && out->src.layout.start[seq] == r;
+        if (first || !spec->continues || !spec->continues[ids[r]]) word = k;
         targets[r] = -1;
-        if (ids[r] < spec->n_special || qkv_rng_uniform(rng, k) >= rate) continue;
+        if (ids[r] < spec->n_special || qkv_rng_uniform(rng, word) >= rate) continue;
         targets[r] = ids[r];
         out->n_targets++;
         const double how = qkv_rng_uniform(rng, k + 1);

@@ -27,6 +27,7 @@ typedef struct qkv_task_spec {
     int32_t vocab_size;
     int32_t n_special;         /* ids below this are never masked nor drawn */
     double mask_rate;          /* mlm: share of tokens to predict; 0 means 0.15 */
+    const bool *continues;     /* mlm: tokens that go on with the word of the token before, hidden with it; or NULL */
     double smoothing;          /* label smoothing while training */
     double r_drop;             /* > 0: examples are trained on twice at once, under other dropout, and this weighs the
                                 * distance of the two predictions */

@@ -14,6 +14,7 @@ static const char *const qkv_optimizer_names[] = {"adamw", "adam", "sgd", "muon"
                                                   "auto",  NULL}; /* qkv_optim_kind, and auto */
 static const char *const qkv_precision_names[] = {"f32", "bf16", NULL};
 static const char *const qkv_class_weights_names[] = {"none", "balanced", NULL};
+static const char *const qkv_documents_names[] = {"joined", "apart", NULL};
 static const char *const qkv_on_nan_names[] = {"skip", "stop", NULL};
 enum { ON_NAN_SKIP, ON_NAN_STOP };
 
@@ -71,7 +72,8 @@ static void set_schedule(qkv_loop *l) {
 static qkv_status make_batches(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
     const qkv_task *task = qkv_task_get((qkv_task_kind)qkv_model_config(l->model)->task);
-    const int64_t window = task->stream ? qkv_model_config(l->model)->max_len : 0;
+    const bool joined = task->stream && c->documents == QKV_DOCUMENTS_JOINED;
+    const int64_t window = joined ? qkv_model_config(l->model)->max_len : 0;
     l->train_batches = (qkv_batcher){.data = l->train,
                                      .budget = c->batch_tokens,
                                      .window = window,
@@ -173,6 +175,7 @@ static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
     const double targets = r->n_targets ? (double)r->n_targets : 1;
     qkv_progress p = {.kind = QKV_PROGRESS_STEP,
                       .loss = r->loss / targets,
+                      .step_loss = l->step_loss,
                       .accuracy = (double)r->n_right / targets,
                       .lr = u->lr,
                       .norm = u->norm,
@@ -248,6 +251,7 @@ static qkv_status run_step(qkv_loop *l, qkv_update *u, qkv_step_result *r) {
     QKV_TRY(qkv_loop_gradients(l, r));
     QKV_TRY(qkv_stepper_update(&l->stepper, u, r));
     qkv_loop_norm_seen(l, u->norm);
+    l->step_loss = r->loss / (double)(r->n_targets > 0 ? r->n_targets : 1);
     l->recent.loss += r->loss;
     l->recent.n_targets += r->n_targets;
     l->recent.n_right += r->n_right;

@@ -6,10 +6,13 @@
 #define QKV_TRAIN_LOOP_H
 
 #include "base/settings.h"
+#include "data/tokenise.h"
 #include "train/average.h"
 #include "train/rates.h"
 #include "train/schedule.h"
 #include "train/step.h"
+
+typedef enum qkv_documents { QKV_DOCUMENTS_JOINED, QKV_DOCUMENTS_APART } qkv_documents;
 
 typedef struct qkv_train_config {
 #include "base/settings_fields.h"
@@ -53,7 +56,8 @@ typedef struct qkv_loop {
     real *class_weights;
     qkv_batcher train_batches, valid_batches;
     qkv_schedule schedule;
-    qkv_step_result recent; /* since the last report */
+    qkv_step_result recent; /* since the last validation */
+    double step_loss;       /* of the last step */
     double recent_seconds, started, valid_loss, valid_right;
     int64_t started_at;   /* the step at which this process began */
     int64_t epoch, batch; /* where the next step begins */
