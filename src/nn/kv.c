@@ -17,12 +17,13 @@ qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n,
         return qkv_fail(QKV_USAGE, "cache: %d sequences of %d tokens are more than it can hold",
                         (int)max_n, (int)capacity);
     size_t n = (size_t)max_n;
-    QKV_TRY_ALLOC(kv->slot = qkv_zalloc(6 * n, sizeof *kv->slot));
+    QKV_TRY_ALLOC(kv->slot = qkv_zalloc(7 * n, sizeof *kv->slot));
     kv->start = kv->slot + n;
     kv->len = kv->start + n;
     kv->first = kv->len + n;
     kv->memory_start = kv->first + n;
     kv->memory_len = kv->memory_start + n;
+    kv->taken = kv->memory_len + n;
     QKV_TRY_ALLOC(kv->rows = qkv_zalloc((size_t)layers, sizeof *kv->rows));
     QKV_TRY_ALLOC(kv->memory = qkv_zalloc((size_t)layers, sizeof *kv->memory));
     size_t bytes = n * (size_t)capacity * 2 * (size_t)width * sizeof(real);
@@ -116,22 +117,19 @@ static void copy_slot(qkv_kv *kv, int32_t from, int32_t to, int32_t rows) {
 
 void qkv_kv_select(qkv_kv *kv, const int32_t *from, int32_t n) {
     /* The first child of a sequence keeps its slot; the others get copies in slots that nobody
-     * keeps. `first` and the arrays beside it are free between passes, so the new order is laid out
-     * there. */
+     * keeps. `first` is free between passes, so the new order is laid out there. */
     int32_t *slot = kv->first;
+    memset(kv->taken, 0, (size_t)kv->max_n * sizeof *kv->taken);
     for (int32_t s = 0; s < n; s++) {
-        int32_t mine = kv->slot[from[s]];
-        bool taken = false;
-        for (int32_t e = 0; e < s && !taken; e++) taken = slot[e] == mine;
-        slot[s] = taken ? -1 : mine;
+        const int32_t mine = kv->slot[from[s]];
+        slot[s] = kv->taken[mine] ? -1 : mine;
+        kv->taken[mine] = 1;
     }
-    for (int32_t s = 0; s < n; s++) {
+    for (int32_t s = 0, spare = 0; s < n; s++) {
         if (slot[s] >= 0) continue;
-        int32_t spare = 0;
-        for (int32_t e = 0; e < n; e++)
-            if (slot[e] == spare) spare++, e = -1;
+        while (kv->taken[spare]) spare++;
         copy_slot(kv, kv->slot[from[s]], spare, kv->len[from[s]]);
-        slot[s] = spare;
+        slot[s] = spare++;
     }
     /* Permute the rest through `start`, which is recomputed from the slots afterwards. */
     int32_t *by[] = {kv->len, kv->memory_start, kv->memory_len};

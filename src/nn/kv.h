@@ -16,6 +16,7 @@ typedef struct qkv_kv {
     int32_t *slot;        /* by sequence */
     int32_t *start, *len; /* by sequence: rows of its slot in use */
     int32_t *first;       /* by sequence, during a pass: rows before it */
+    int32_t *taken;       /* by slot, while selecting */
     real **rows;          /* by layer: (max_n·capacity, 2·width) */
     real **memory;        /* by layer: (memory_rows, 2·width); NULL before the first pass */
     int64_t memory_rows;
