@@ -57,7 +57,7 @@ static const cli_option options[] = {
      .value = "N",
      .min = 1,
      .max = 1e6,
-     .help = "of a translation (default: twice the source's and 20)"},
+     .help = "of a translation (default: twice the source's and 10)"},
     {.name = "prefix", .kind = CLI_TEXT, .value = "TEXT", .help = "every translation begins so"},
     {.name = "forbid",
      .kind = CLI_EACH,

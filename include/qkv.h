@@ -306,7 +306,7 @@ typedef struct qkv_translate_options {
     double alpha;              /* 0: 1 */
     double coverage;           /* weight of GNMT's coverage penalty: source tokens that nothing attends to cost score */
     int32_t min_tokens;        /* of a translation */
-    int32_t max_tokens;        /* 0: twice the source's and 20 */
+    int32_t max_tokens;        /* 0: twice the source's and 10 */
     const qkv_text *prefixes;  /* how each text's translation must begin (len 0: freely), one a text; or NULL */
     const qkv_text *forbidden; /* words that must not occur, as the tokenizer writes them at a text's and at a word's begin */
     size_t n_forbidden;

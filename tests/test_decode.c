@@ -1,10 +1,12 @@
 /* Decoding: beam search against a slow one that recomputes everything and never stops early, against
  * exhaustive search, alone against in a batch; constraints; samplers; generation. */
 #include "base/mem.h"
+#include "decode/batches.h"
 #include "decode/generate.h"
 #include "tiny.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 enum { V = 11, BOS = 1, EOS = 2, MOST = 12 };
@@ -341,6 +343,73 @@ static void test_attention(void **state) {
     }
 }
 
+/* ---- many texts, many threads ---- */
+
+enum { TEXTS = 40, CALLERS = 4 };
+
+typedef struct caller {
+    qkv_model *model;
+    const qkv_search_item *items;
+    double scores[TEXTS];
+    int32_t ids[TEXTS][MOST];
+    int calls[TEXTS];
+    qkv_status status;
+} caller;
+
+static qkv_status note(void *user, size_t i, const qkv_hypothesis *found) {
+    caller *c = user;
+    c->scores[i] = found->score;
+    c->calls[i]++;
+    memcpy(c->ids[i], found->ids, (size_t)found->n * sizeof *found->ids);
+    return QKV_OK;
+}
+
+static void *call(void *user) {
+    caller *c = user;
+    const qkv_search_spec spec = {.beam = 3, .nbest = 1, .alpha = 1, .eos = EOS};
+    qkv_threads_set(2);
+    c->status = qkv_search_all(c->model, &spec, c->items, TEXTS, note, c);
+    return NULL;
+}
+
+/* One model, several callers at once with several threads each: all get what one gets alone. */
+static void test_search_all(void **state) {
+    (void)state;
+    qkv_model *m = sharp_model("task=translate", 33);
+    qkv_search_item items[TEXTS];
+    for (int i = 0; i < TEXTS; i++) {
+        items[i] = item_of(m, 1 + i * 5 % 6, 2 + i % (MOST - 2));
+        if (i == 7) items[i].n_begin = 0; /* nothing to do */
+    }
+    static caller callers[CALLERS], alone;
+    pthread_t threads[CALLERS];
+    for (int c = 0; c < CALLERS; c++) {
+        callers[c] = (caller){.model = m, .items = items};
+        assert_int_equal(pthread_create(&threads[c], NULL, call, &callers[c]), 0);
+    }
+    for (int c = 0; c < CALLERS; c++) pthread_join(threads[c], NULL);
+    alone = (caller){.model = m, .items = items};
+    const qkv_search_spec spec = {.beam = 3, .nbest = 1, .alpha = 1, .eos = EOS};
+    qkv_threads_set(1);
+    for (int i = 0; i < TEXTS; i++) {
+        caller one = {.model = m, .items = items};
+        assert_ok(qkv_search_all(m, &spec, items + i, 1, note, &one));
+        alone.scores[i] = one.scores[0];
+        memcpy(alone.ids[i], one.ids[0], sizeof one.ids[0]);
+    }
+    qkv_threads_set(0);
+    for (int c = 0; c < CALLERS; c++) {
+        assert_int_equal(callers[c].status, QKV_OK);
+        for (int i = 0; i < TEXTS; i++) assert_int_equal(callers[c].calls[i], i != 7);
+        assert_memory_equal(callers[c].scores, alone.scores, sizeof alone.scores);
+        assert_memory_equal(callers[c].ids, alone.ids, sizeof alone.ids);
+    }
+    /* The message of a worker that failed arrives at the caller. */
+    qkv_param_find(qkv_model_params(m), "decoder.norm.weight")->tensor.data[0] = (real)NAN;
+    assert_fails(qkv_search_all(m, &spec, items, TEXTS, note, &alone), QKV_NUMERIC, "not finite");
+    qkv_model_free(m);
+}
+
 static void test_search_errors(void **state) {
     (void)state;
     qkv_model *m = sharp_model("task=translate", 1);
@@ -588,11 +657,12 @@ static void test_generate_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stops_exactly), cmocka_unit_test(test_exhaustive),
-        cmocka_unit_test(test_constraints),   cmocka_unit_test(test_batch_independent),
-        cmocka_unit_test(test_attention),     cmocka_unit_test(test_search_errors),
-        cmocka_unit_test(test_samplers),      cmocka_unit_test(test_generate),
-        cmocka_unit_test(test_slides),        cmocka_unit_test(test_generate_limits),
+        cmocka_unit_test(test_stops_exactly),   cmocka_unit_test(test_exhaustive),
+        cmocka_unit_test(test_constraints),     cmocka_unit_test(test_batch_independent),
+        cmocka_unit_test(test_attention),       cmocka_unit_test(test_search_errors),
+        cmocka_unit_test(test_search_all),      cmocka_unit_test(test_samplers),
+        cmocka_unit_test(test_generate),        cmocka_unit_test(test_slides),
+        cmocka_unit_test(test_generate_limits),
     };
     qkv_tape_init(&tape);
     qkv_arena_init(&arena);

@@ -87,7 +87,7 @@ static qkv_status make_items(job *j) {
         if (!ids) return QKV_FAILED;
         e->ids = ids;
         if (!j->m->spec.bare_source) ids[e->n] = j->m->spec.eos;
-        int64_t most = j->options->max_tokens ? j->options->max_tokens : 2 * (int64_t)e->n + 20;
+        int64_t most = j->options->max_tokens ? j->options->max_tokens : 2 * (int64_t)e->n + 10;
         /* Learned positions end there. */
         if (c->arch == QKV_ARCH_TRANSFORMER && c->position == QKV_POSITION_LEARNED &&
             most > c->max_len)

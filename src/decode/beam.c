@@ -128,17 +128,30 @@ static void forbid(const beam *b, int32_t step, int32_t row, real *logits) {
     }
 }
 
-/* The `wanted` likeliest tokens, best first; of equals the one with the lower id. */
+/* Does any of a run's scores exceed `least`? Without branches, so that it runs in vectors. */
+enum { RUN = 32 };
+static bool any_above(const real *x, real least) {
+    int any = 0;
+    for (int i = 0; i < RUN; i++) any |= x[i] > least;
+    return any;
+}
+
+/* The `wanted` likeliest tokens, best first; of equals the one with the lower id. After the first few
+ * runs hardly any score is still of interest. */
 static int32_t take_best(const real *logits, int64_t vocab, const bool *never, int32_t wanted,
                          candidate *out) {
     int32_t n = 0;
     real least = -INFINITY;
-    for (int64_t id = 0; id < vocab; id++) {
-        if (!(logits[id] > least) || (never && never[id])) continue;
-        int32_t at = n < wanted ? n++ : n - 1;
-        for (; at > 0 && out[at - 1].log_prob < logits[id]; at--) out[at] = out[at - 1];
-        out[at] = (candidate){.log_prob = logits[id], .id = (int32_t)id};
-        if (n == wanted) least = out[n - 1].log_prob;
+    for (int64_t from = 0; from < vocab; from += RUN) {
+        const int64_t to = from + RUN < vocab ? from + RUN : vocab;
+        if (to == from + RUN && !any_above(logits + from, least)) continue;
+        for (int64_t id = from; id < to; id++) {
+            if (!(logits[id] > least) || (never && never[id])) continue;
+            int32_t at = n < wanted ? n++ : n - 1;
+            for (; at > 0 && out[at - 1].log_prob < logits[id]; at--) out[at] = out[at - 1];
+            out[at] = (candidate){.log_prob = logits[id], .id = (int32_t)id};
+            if (n == wanted) least = out[n - 1].log_prob;
+        }
     }
     return n;
 }
