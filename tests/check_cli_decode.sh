@@ -63,7 +63,7 @@ wants 1 "nowhere" "$qkv" translate nowhere
 # A language model of characters.
 i=0
 while [ $i -lt 100 ]; do printf 'the cat sat on the mat.\n'; i=$((i + 1)); done >text
-"$qkv" train lm --train text --out g $small --set max_len=32 --tokenizer char --steps 400 --lr 0.003 >/dev/null 2>err ||
+"$qkv" train lm --train text --out g $small --set max_len=32 --set position=learned --tokenizer char --steps 400 --lr 0.003 >/dev/null 2>err ||
     fail "train lm"
 gen() { "$qkv" generate g --threads 1 "$@"; }
 gen --prompt "the cat" --temperature 0 --tokens 17 >out || fail generate

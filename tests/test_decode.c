@@ -368,7 +368,10 @@ static void *call(void *user) {
     caller *c = user;
     const qkv_search_spec spec = {.beam = 3, .nbest = 1, .alpha = 1, .eos = EOS};
     qkv_threads_set(2);
-    c->status = qkv_search_all(c->model, &spec, c->items, TEXTS, note, c);
+    qkv_session *s;
+    c->status = qkv_session_new(c->model, &s);
+    if (c->status == QKV_OK) c->status = qkv_search_all(s, &spec, c->items, TEXTS, note, c);
+    qkv_session_free(s);
     return NULL;
 }
 
@@ -389,11 +392,13 @@ static void test_search_all(void **state) {
     }
     for (int c = 0; c < CALLERS; c++) pthread_join(threads[c], NULL);
     alone = (caller){.model = m, .items = items};
+    qkv_session *s;
+    assert_ok(qkv_session_new(m, &s));
     const qkv_search_spec spec = {.beam = 3, .nbest = 1, .alpha = 1, .eos = EOS};
     qkv_threads_set(1);
     for (int i = 0; i < TEXTS; i++) {
         caller one = {.model = m, .items = items};
-        assert_ok(qkv_search_all(m, &spec, items + i, 1, note, &one));
+        assert_ok(qkv_search_all(s, &spec, items + i, 1, note, &one));
         alone.scores[i] = one.scores[0];
         memcpy(alone.ids[i], one.ids[0], sizeof one.ids[0]);
     }
@@ -406,7 +411,8 @@ static void test_search_all(void **state) {
     }
     /* The message of a worker that failed arrives at the caller. */
     qkv_param_find(qkv_model_params(m), "decoder.norm.weight")->tensor.data[0] = (real)NAN;
-    assert_fails(qkv_search_all(m, &spec, items, TEXTS, note, &alone), QKV_NUMERIC, "not finite");
+    assert_fails(qkv_search_all(s, &spec, items, TEXTS, note, &alone), QKV_NUMERIC, "not finite");
+    qkv_session_free(s);
     qkv_model_free(m);
 }
 

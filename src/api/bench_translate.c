@@ -62,17 +62,18 @@ static qkv_status forget(void *user, size_t i, const qkv_hypothesis *found) {
     return QKV_OK;
 }
 
-static qkv_status time_all(const plan *p, qkv_model *m, const qkv_search_item *items, figures *f) {
+static qkv_status time_all(const plan *p, qkv_session *s, const qkv_search_item *items,
+                           figures *f) {
     const qkv_search_spec spec = {
         .beam = (int32_t)p->beam, .nbest = 1, .penalty = QKV_LENGTH_NONE, .eos = -1};
     const size_t n = (size_t)p->sentences, alone = n < SINGLE ? n : SINGLE;
     for (int64_t r = 0; r <= p->repeat; r++) { /* the first one warms up */
         double start = qkv_now();
-        QKV_TRY(qkv_search_all(m, &spec, items, n, forget, NULL));
+        QKV_TRY(qkv_search_all(s, &spec, items, n, forget, NULL));
         const double batched = qkv_now() - start;
         start = qkv_now();
         for (size_t i = 0; i < alone; i++)
-            QKV_TRY(qkv_search_all(m, &spec, items + i, 1, forget, NULL));
+            QKV_TRY(qkv_search_all(s, &spec, items + i, 1, forget, NULL));
         const double single = (qkv_now() - start) / (double)alone;
         if (r == 0) continue;
         if (!f->batched || batched < f->batched) f->batched = batched;
@@ -156,7 +157,10 @@ static qkv_status with_data(const plan *p, const qkv_encoded *data, figures *f) 
         qkv_model_initialise(m, 1);
         f->parameters = qkv_model_params(m)->count;
         count(p, m, items, f);
-        status = time_all(p, m, items, f);
+        qkv_session *s;
+        status = qkv_session_new(m, &s);
+        if (status == QKV_OK) status = time_all(p, s, items, f);
+        qkv_session_free(s);
     }
     if (m) qkv_model_free(m);
     qkv_free(items);

@@ -163,6 +163,7 @@ void qkv_text_model_close(qkv_text_model *m) {
     qkv_labels_free(&m->labels);
     qkv_trees_free(&m->trees);
     qkv_tape_free(&m->tape);
+    qkv_session_free(m->idle);
     qkv_free(m);
 }
 

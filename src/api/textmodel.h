@@ -3,6 +3,7 @@
 #define QKV_API_TEXTMODEL_H
 
 #include "data/tokenise.h"
+#include "decode/session.h"
 #include "task/task.h"
 
 struct qkv_text_model {
@@ -11,8 +12,14 @@ struct qkv_text_model {
     qkv_labels labels;
     qkv_task_spec spec;
     qkv_tape tape;
+    qkv_session *idle; /* that a call left for the next one; see qkv_text_model_session */
     qkv_trees trees; /* of texts to come; see qkv_text_model_read_trees */
 };
+
+/* A session, warm from an earlier call where there is one; and back. The model stays open to other
+ * threads: of two that ask at once one gets a new session. */
+qkv_status qkv_text_model_session(const qkv_text_model *m, qkv_session **out);
+void qkv_text_model_give_back(const qkv_text_model *m, qkv_session *s);
 
 /* What a task needs to know of a tokenizer and a configuration. */
 qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *config);

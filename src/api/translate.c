@@ -122,7 +122,11 @@ static qkv_status translate(job *j) {
     QKV_TRY_ALLOC(out->at = qkv_zalloc(j->n * out->nbest, sizeof *out->at));
     for (size_t i = 0; i < j->n; i++)
         if (j->sources[i].n == 0) out->at[i * out->nbest].text = ""; /* nothing becomes nothing */
-    return qkv_search_all(j->m->model, &j->spec, j->items, j->n, found, j);
+    qkv_session *s;
+    QKV_TRY(qkv_text_model_session(j->m, &s));
+    const qkv_status status = qkv_search_all(s, &j->spec, j->items, j->n, found, j);
+    qkv_text_model_give_back(j->m, s);
+    return status;
 }
 
 qkv_status qkv_translate(const qkv_text_model *m, const qkv_text *texts, size_t n,

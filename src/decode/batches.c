@@ -18,6 +18,7 @@ typedef struct batch {
 } batch;
 
 typedef struct job {
+    qkv_session *session;
     qkv_model *model;
     const qkv_search_spec *spec;
     const qkv_search_item *items;
@@ -86,12 +87,13 @@ static qkv_status run_batch(job *j, qkv_session *s, const batch *b, qkv_arena *a
     return QKV_OK;
 }
 
-/* Takes batches until there are none left, or one failed. */
-static void work(job *j) {
-    qkv_session *s = NULL;
+/* Takes batches until there are none left, or one failed; in the session s, or (NULL) one of its own. */
+static void work(job *j, qkv_session *s) {
+    qkv_session *own = NULL;
     qkv_arena arena;
     qkv_arena_init(&arena);
-    qkv_status status = qkv_session_new(j->model, &s);
+    qkv_status status = s ? QKV_OK : qkv_session_new(j->model, &own);
+    if (!s) s = own;
     while (status == QKV_OK && __atomic_load_n(&j->status, __ATOMIC_RELAXED) == QKV_OK) {
         const size_t i = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED);
         if (i >= j->n_batches) break;
@@ -105,7 +107,7 @@ static void work(job *j) {
             __atomic_store_n(&j->status, status, __ATOMIC_RELAXED);
         }
     }
-    qkv_session_free(s);
+    qkv_session_free(own);
     qkv_arena_free(&arena);
 }
 
@@ -113,20 +115,25 @@ static void work(job *j) {
 static void run_all(job *j) {
     const int threads = qkv_threads();
     if (j->n_batches < (size_t)threads || threads == 1) {
-        work(j);
+        work(j, j->session);
         return;
     }
     QKV_PARALLEL_FOR_UNEVEN
     for (int w = 0; w < threads; w++) {
         qkv_threads_set(1);
-        work(j);
+        work(j, NULL);
         qkv_threads_set(threads);
     }
 }
 
-qkv_status qkv_search_all(qkv_model *m, const qkv_search_spec *spec, const qkv_search_item *items,
+qkv_status qkv_search_all(qkv_session *s, const qkv_search_spec *spec, const qkv_search_item *items,
                           size_t n, qkv_found_fn found, void *user) {
-    job j = {.model = m, .spec = spec, .items = items, .found = found, .user = user};
+    job j = {.session = s,
+             .model = s->model,
+             .spec = spec,
+             .items = items,
+             .found = found,
+             .user = user};
     if (spec->beam < 1) return qkv_fail(QKV_USAGE, "search: a beam of %d", (int)spec->beam);
     qkv_status status = cut(&j, n);
     if (status == QKV_OK && j.n_batches) {
