@@ -450,6 +450,45 @@ static void test_search_errors(void **state) {
     qkv_model_free(m);
 }
 
+/* Every allocation may fail: an error, no leak, and the next call works. */
+static void test_out_of_memory(void **state) {
+    (void)state;
+    qkv_threads_set(1);
+    static const char *const models[] = {"task=translate", "task=translate arch=gru"};
+    for (size_t f = 0; f < sizeof models / sizeof *models; f++) {
+        qkv_model *m = sharp_model(models[f], 12);
+        const qkv_search_item items[] = {item_of(m, 5, 6), item_of(m, 2, 4)};
+        const qkv_search_spec spec = {.beam = 2, .nbest = 1, .alpha = 1, .eos = EOS, .align = true};
+        caller c = {.items = items};
+        qkv_session *s;
+        qkv_mem_fail(1, false);
+        assert_fails(qkv_session_new(m, &s), QKV_FAILED, "memory");
+        qkv_mem_fail(0, false);
+        assert_null(s);
+        /* Once, for what stays: packed weights and the kernels' scratch memory. */
+        assert_ok(qkv_session_new(m, &s));
+        assert_ok(qkv_search_all(s, &spec, items, 2, note, &c));
+        qkv_session_free(s);
+        qkv_status status = QKV_FAILED;
+        for (uint64_t n = 1; status != QKV_OK; n++) {
+            const uint64_t before = qkv_mem_count().live;
+            qkv_mem_fail(n, false);
+            status = qkv_session_new(m, &s);
+            if (status == QKV_OK) status = qkv_search_all(s, &spec, items, 2, note, &c);
+            qkv_mem_fail(0, false);
+            if (s && status != QKV_OK) {
+                assert_int_equal(status, QKV_FAILED);
+                assert_ok(qkv_search_all(s, &spec, items, 2, note, &c));
+            }
+            qkv_session_free(s);
+            assert_int_equal(qkv_mem_count().live, before);
+            assert_true(n < 2000);
+        }
+        qkv_model_free(m);
+    }
+    qkv_threads_set(0);
+}
+
 /* ---- samplers ---- */
 
 static const real scores[] = {(real)1.2, (real)-0.5, (real)2.5, (real)0.3, (real)2.4, -INFINITY};
@@ -663,12 +702,12 @@ static void test_generate_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stops_exactly),   cmocka_unit_test(test_exhaustive),
-        cmocka_unit_test(test_constraints),     cmocka_unit_test(test_batch_independent),
-        cmocka_unit_test(test_attention),       cmocka_unit_test(test_search_errors),
-        cmocka_unit_test(test_search_all),      cmocka_unit_test(test_samplers),
-        cmocka_unit_test(test_generate),        cmocka_unit_test(test_slides),
-        cmocka_unit_test(test_generate_limits),
+        cmocka_unit_test(test_stops_exactly), cmocka_unit_test(test_exhaustive),
+        cmocka_unit_test(test_constraints),   cmocka_unit_test(test_batch_independent),
+        cmocka_unit_test(test_attention),     cmocka_unit_test(test_search_errors),
+        cmocka_unit_test(test_search_all),    cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_samplers),      cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_slides),        cmocka_unit_test(test_generate_limits),
     };
     qkv_tape_init(&tape);
     qkv_arena_init(&arena);

@@ -35,6 +35,7 @@ static qkv_status make_room(qkv_session *s, int32_t max_n, int32_t capacity) {
     if (s->cache && max_n <= s->max_n && capacity <= qkv_cache_capacity(s->cache)) return QKV_OK;
     qkv_cache_free(s->cache);
     s->cache = NULL;
+    s->max_n = 0;
     QKV_TRY(qkv_cache_new(s->model, max_n, capacity, &s->cache));
     int32_t *start = qkv_realloc(s->start, ((size_t)max_n + 1) * sizeof *start);
     if (!start) return QKV_FAILED;
