@@ -403,6 +403,16 @@ typedef struct qkv_score_request {
 /* BLEU, chrF2 and chrF2++ of detokenised text, with the signatures of how they were counted (sacrebleu's figures). */
 QKV_API qkv_status qkv_score(const qkv_score_request *request, bool json, char **text);
 
+typedef struct qkv_quantize_request {
+    const char *model, *out;  /* folders, different ones */
+    const char *to;           /* "int8", "int4", "bf16" */
+    const char *const *data;  /* files to score both on, NULL at the end; NULL: none */
+} qkv_quantize_request;
+
+/* Writes the model with its matrices in fewer bits to another folder, which opens like any; tells sizes and scores
+ * before and after, as a table or a JSON object. */
+QKV_API qkv_status qkv_quantize(const qkv_quantize_request *request, bool json, char **text);
+
 /* ---- for programs with a command line ---- */
 
 /* The exit code that fits a status. */

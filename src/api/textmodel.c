@@ -134,10 +134,9 @@ static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *pat
         return qkv_fail(QKV_BAD_FILE, "%s: vocab_size is %lld, but the tokenizer has %d tokens",
                         folder, (long long)config.vocab_size, m->spec.vocab_size);
     QKV_TRY(qkv_model_build(&config, &m->model));
-    QKV_TRY(qkv_model_allocate(m->model, false));
     qkv_buf_clear(path);
     QKV_TRY(qkv_path_join(path, folder, "model.safetensors"));
-    return qkv_weights_load(qkv_model_params(m->model), path->data);
+    return qkv_model_open(m->model, path->data);
 }
 
 qkv_status qkv_text_model_open(const char *folder, qkv_text_model **out) {

@@ -16,6 +16,7 @@
 #include "base/layout.h"
 #include "base/real.h"
 #include "base/rng.h"
+#include "kern/weight.h"
 
 /* ---- activations ---- (the rows of nn's table point here; `gate` kinds are these times a linear half) */
 typedef enum qkv_act { QKV_ACT_NONE, QKV_ACT_RELU, QKV_ACT_GELU, QKV_ACT_GELU_TANH, QKV_ACT_SILU, QKV_ACT_TANH,
@@ -41,6 +42,7 @@ typedef struct qkv_gemm {
     qkv_act act;
     real *pre;               /* when not NULL: the value before `act` (ld = ldc), for backward */
     const real *b_packed;    /* when not NULL: B as made by gemm_pack (then b, ldb, b_trans describe its source) */
+    const qkv_weight *weight; /* when not NULL: B is this (N×K, in fewer bits), not b; neither accumulate nor a_trans */
 } qkv_gemm;
 
 /* ---- attention ---- */

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "model/parts.h"
+#include "model/weights.h"
 
 /* What feeds the residual stream of L layers is made smaller, so that the sum of all keeps its size
  * (GPT-2). Post-norm stacks norm after every sum and need none of it. */
@@ -99,6 +100,7 @@ static void declare_embedding(qkv_model *m, qkv_side *side, int64_t vocab, bool 
         .init = QKV_INIT_NORMAL,
         .gain = deviation,
         .no_decay = true,
+        .narrow = true,
         .sparse = !tied}; /* a tied table's gradient is dense: the head touches every row */
     qkv_embedding_layer *e = &side->embedding;
     e->table = qkv_param_declare(&m->params, &table, "%s", table_name(m, side));
@@ -227,12 +229,27 @@ qkv_status qkv_model_build(const qkv_config *config, qkv_model **out) {
     return QKV_OK;
 }
 
-qkv_status qkv_model_allocate(qkv_model *m, bool for_training) {
-    QKV_TRY(qkv_params_allocate(&m->params, for_training));
+/* Tables of positions and the like. */
+static qkv_status allocate_stacks(qkv_model *m) {
     qkv_side *sides[] = {&m->encoder, &m->decoder};
     for (int i = 0; i < 2; i++)
         if (sides[i]->name && !sides[i]->recurrent) QKV_TRY(qkv_stack_allocate(&sides[i]->stack));
     return QKV_OK;
+}
+
+qkv_status qkv_model_allocate(qkv_model *m, bool for_training) {
+    if (for_training && m->config.weights != QKV_WEIGHT_F32)
+        return qkv_fail(QKV_USAGE,
+                        "weights=%s is how a trained model is kept; train with weights=f32 and "
+                        "use qkv quantize afterwards",
+                        qkv_weight_names[m->config.weights]);
+    QKV_TRY(qkv_params_allocate(&m->params, for_training));
+    return allocate_stacks(m);
+}
+
+qkv_status qkv_model_open(qkv_model *m, const char *path) {
+    QKV_TRY(qkv_weights_map(&m->params, path, &m->file));
+    return allocate_stacks(m);
 }
 
 void qkv_model_initialise(qkv_model *m, uint64_t seed) {
@@ -254,6 +271,7 @@ void qkv_model_free(qkv_model *m) {
     }
     qkv_free(m->bridge.start);
     qkv_params_free(&m->params);
+    qkv_safetensors_close(&m->file);
     qkv_free(m);
 }
 

@@ -30,6 +30,9 @@ typedef struct qkv_cache
 qkv_status qkv_model_build(const qkv_config *config,
                            qkv_model **out); /* declares; milliseconds for any size */
 qkv_status qkv_model_allocate(qkv_model *m, bool for_training);
+/* For inference, instead of allocating: maps a file of weights, in any format that qkv_weights_map knows, and reads
+ * them where they lie. */
+qkv_status qkv_model_open(qkv_model *m, const char *path);
 void qkv_model_initialise(qkv_model *m, uint64_t seed);
 void qkv_model_free(qkv_model *m);
 

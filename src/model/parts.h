@@ -5,6 +5,7 @@
 #include "model/model.h"
 #include "nn/rnn.h"
 #include "nn/stack.h"
+#include "store/safetensors.h"
 
 /* Token ids → rows. */
 typedef struct qkv_embedding_layer {
@@ -51,6 +52,7 @@ struct qkv_model {
     qkv_side encoder, decoder;
     qkv_rnn_bridge bridge;
     qkv_head head;
+    qkv_safetensors file; /* that the parameters point into, of a model that was opened */
 };
 
 struct qkv_cache {

@@ -24,6 +24,7 @@ qkv_dense qkv_dense_declare(qkv_params *p, const qkv_dense_spec *spec, const cha
         .gain = gain * scheme_table[spec->init].gain,
         .fan_out = spec->out / (spec->parts ? spec->parts : 1),
         .product = true,
+        .narrow = true,
     };
     qkv_param_spec bias = {.rows = 1, .cols = spec->out, .vector = true, .no_decay = true};
     qkv_dense d = {.weight = qkv_param_declare(p, &weight, "%s.weight", name)};

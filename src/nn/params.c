@@ -74,6 +74,7 @@ void qkv_params_free(qkv_params *p) {
         qkv_free(p->list[i]->name);
         qkv_free(p->list[i]->touched.list);
         qkv_free(p->list[i]->touched.seen);
+        qkv_free(p->list[i]->own);
         qkv_free(p->list[i]);
     }
     qkv_free(p->list);
@@ -210,6 +211,15 @@ qkv_status qkv_params_pack(qkv_params *p) {
 #pragma omp critical(qkv_params_pack)
     if (!p->packed && !p->grads) status = pack(p);
     return status;
+}
+
+void qkv_param_bind(qkv_param *param, const real *values) {
+    param->tensor.data = (real *)values; /* nothing writes to a parameter that wants no gradient */
+}
+
+void qkv_param_bind_weight(qkv_param *param, const qkv_weight *weight) {
+    param->weight = *weight;
+    param->tensor.weight = &param->weight;
 }
 
 static void initialise(qkv_param *param, uint64_t seed) {

@@ -8,6 +8,7 @@
 #ifndef QKV_NN_PARAMS_H
 #define QKV_NN_PARAMS_H
 
+#include "kern/weight.h"
 #include "tape/tape.h"
 
 typedef enum qkv_init {
@@ -28,6 +29,7 @@ typedef struct qkv_param_spec {
     bool no_decay; /* biases, norms, embeddings */
     bool sparse;   /* a lookup table whose gradient touches few rows */
     bool product;  /* the weights of a linear map: worth packing for use */
+    bool narrow;   /* read only by products and lookups, so it may be held in fewer bits */
 } qkv_param_spec;
 
 typedef struct qkv_param {
@@ -36,6 +38,8 @@ typedef struct qkv_param {
     int64_t offset;    /* into the flat arrays; a multiple of 16 */
     qkv_tensor tensor; /* data and grad point into the flat arrays once allocated */
     qkv_rows touched;  /* when sparse */
+    qkv_weight weight; /* what tensor.weight points to, where it is not NULL */
+    real *own;         /* values of this parameter alone, where the flat arrays were not made */
 } qkv_param;
 
 typedef struct qkv_params {
@@ -61,6 +65,9 @@ qkv_param *qkv_param_find(const qkv_params *p, const char *name); /* NULL if the
 /* Before allocating: all gradients are dense, those of lookup tables too. */
 void qkv_params_densify(qkv_params *p);
 qkv_status qkv_params_allocate(qkv_params *p, bool with_grads);
+/* Instead of allocating: the values are elsewhere (a mapped file) and stay there; or are these fewer bits. */
+void qkv_param_bind(qkv_param *param, const real *values);
+void qkv_param_bind_weight(qkv_param *param, const qkv_weight *weight);
 /* Values from the seed: a function of (seed, name, index) only, so the same on every machine and in
  * every order. */
 void qkv_params_initialise(qkv_params *p, uint64_t seed);

@@ -57,7 +57,11 @@ qkv_tensor *qkv_embedding(qkv_tape *t, qkv_tensor *table, const qkv_embedding_sp
     if (t->mode != QKV_TRAIN) s->dropout = 0;
     const qkv_kern *kern = qkv_kern_get();
     qkv_rows_read(table, s->ids, s->rows);
-    kern->gather(table->data, s->ids, s->rows, table->cols, s->scale, y->data);
+    if (table->weight)
+        for (int64_t r = 0; r < s->rows; r++)
+            qkv_weight_row_value(table->weight, s->ids[r], s->scale, y->data + r * y->ld);
+    else
+        kern->gather(table->data, s->ids, s->rows, table->cols, s->scale, y->data);
     if (position) {
         qkv_rows_read(position, s->pos, s->rows);
         add_position(y, position, s->pos);

@@ -20,6 +20,11 @@ bool qkv_product_forward(qkv_tape *t, const qkv_op *op, const real *x, int64_t l
 
 bool qkv_product_grad_input(qkv_tape *t, const qkv_op *op, const real *dz, int64_t rows,
                             const qkv_tensor *w, real *dx, int64_t lddx, bool add) {
+    if (w->weight) {
+        qkv_tape_fail(t, op, QKV_USAGE,
+                      "weights in fewer bits (quantised) are for use, not for gradients");
+        return false;
+    }
     qkv_gemm g = {
         .m = rows, .n = w->cols, .k = w->rows, .a = dz, .lda = w->rows, .c = dx, .ldc = lddx};
     g.b = w->data, g.ldb = w->ld;

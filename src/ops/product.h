@@ -9,6 +9,7 @@
 static inline void qkv_product_weights(qkv_gemm *g, const qkv_tensor *w) {
     g->b = w->data, g->ldb = w->ld, g->b_trans = true;
     g->b_packed = w->packed;
+    g->weight = w->weight;
 }
 
 /* g in the tape's precision; false (recorded) when it failed. */

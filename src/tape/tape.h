@@ -47,7 +47,8 @@ struct qkv_tensor {
         base_to; /* the columns of base that the view is; empty when it is not whole columns */
     qkv_rows *touched; /* for a sparse parameter; else NULL */
     const real *packed; /* not NULL: for products with it as weights, as gemm_pack left it (fp32) */
-    const char *name;   /* parameters: their name; else the op's */
+    const struct qkv_weight *weight; /* not NULL: in fewer bits (kern/weight.h), and data is NULL */
+    const char *name;                /* parameters: their name; else the op's */
 };
 
 #define QKV_NODE_INPUTS  8

@@ -7,7 +7,7 @@
  *
  * Few rows (a step of decoding) take the same path with one panel of B at a time: the weights
  * stream through once. */
-#include "kern/isa/gemm.h"
+#include "kern/isa/gemm_int.h"
 #include "kern/isa/math.h"
 #include "base/thread.h"
 
@@ -45,9 +45,13 @@ static void pack_b(const qkv_gemm *g, int64_t col0, int64_t col1, int64_t k0, in
     const int panels = (int)ceil_div(col1 - col0, NR);
     for (int i = 0; i <= panels; i++) start[i] = min64(i * NR, col1 - col0);
     KERN_NAME(gemm_panels)
-    (&(gemm_panels){.x = g->b_trans ? g->b + col0 * g->ldb + k0 : g->b + k0 * g->ldb + col0,
-                    .ld = g->ldb,
-                    .k_contiguous = g->b_trans,
+    (&(gemm_panels){.x = g->weight    ? NULL
+                         : g->b_trans ? g->b + col0 * g->ldb + k0
+                                      : g->b + k0 * g->ldb + col0,
+                    .halves =
+                        g->weight ? (const uint16_t *)g->weight->data + col0 * g->k + k0 : NULL,
+                    .ld = g->weight ? g->k : g->ldb,
+                    .k_contiguous = g->weight || g->b_trans,
                     .k = k,
                     .width = NR,
                     .panels = panels,
@@ -104,7 +108,7 @@ static inline __attribute__((always_inline)) void finish_as(const qkv_act act, c
         }
 }
 
-static void finish(const qkv_gemm *g, int64_t at, int rows, int64_t cols) {
+void KERN_NAME(gemm_finish)(const qkv_gemm *g, int64_t at, int rows, int64_t cols) {
 #define AS(name)                                                                                   \
     case name:                                                                                     \
         finish_as(name, g, at, rows, cols);                                                        \
@@ -192,7 +196,7 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
             else
                 edge_tile(t, s->run[i], rows, cols);
             if (x->last && (g->act != QKV_ACT_NONE || g->pre))
-                finish(g, row * g->ldc + col, rows, cols);
+                KERN_NAME(gemm_finish)(g, row * g->ldc + col, rows, cols);
         }
     }
 }
@@ -247,18 +251,12 @@ static void run_many(const item *w) {
 
 /* ---- the cut ---- */
 
-typedef struct plan {
-    int threads;
-    int64_t rows, cols; /* of an item */
-    int64_t down, across;
-} plan;
-
 /* Chooses the rectangles: about as many as asked for, with the least work in the longest thread. In
  * units of a multiply-add of one vector: packing an element costs about 2 (copied) or 3
  * (transposed), reading A again ½. */
-static plan make_plan(const qkv_gemm *g) {
+gemm_plan KERN_NAME(gemm_plan_of)(const qkv_gemm *g) {
     const double flops = 2.0 * (double)g->m * (double)g->n * (double)g->k;
-    plan best = {.threads = 1, .rows = g->m, .cols = g->n, .down = 1, .across = 1};
+    gemm_plan best = {.threads = 1, .rows = g->m, .cols = g->n, .down = 1, .across = 1};
     if (flops < 2e5) return best;
     best.threads = qkv_threads();
     const double pack_a = gemm_in_place(g) ? 0.5 : 2.5, pack_b = g->b_packed ? 0.2 : 2.5;
@@ -272,7 +270,7 @@ static plan make_plan(const qkv_gemm *g) {
         const double cost = one * (double)ceil_div(n, best.threads);
         if (cost < least) {
             least = cost;
-            best = (plan){best.threads, rows, cols, down, ceil_div(g->n, cols)};
+            best = (gemm_plan){best.threads, rows, cols, down, ceil_div(g->n, cols)};
         }
     }
     return best;
@@ -280,7 +278,8 @@ static plan make_plan(const qkv_gemm *g) {
 
 bool KERN_NAME(gemm)(const qkv_gemm *g) {
     if (g->m <= 0 || g->n <= 0) return true;
-    const plan p = make_plan(g);
+    if (g->weight && qkv_weight_is_integer(g->weight)) return KERN_NAME(gemm_int)(g);
+    const gemm_plan p = KERN_NAME(gemm_plan_of)(g);
     real *const scratch =
         qkv_kern_scratch(0, (size_t)p.threads * (A_BLOCK + B_BLOCK) * sizeof(real));
     if (!scratch) return false;

@@ -64,6 +64,7 @@ static inline int64_t gemm_words(int64_t k, qkv_precision precision) {
  * columns and `width` elsewhere. */
 typedef struct gemm_panels {
     const real *x;
+    const uint16_t *halves; /* instead of x: bf16, k contiguous */
     int64_t ld;
     bool k_contiguous;
     int64_t k;
@@ -98,5 +99,13 @@ static inline bool gemm_in_place(const qkv_gemm *g) {
     return MR <= 8 && !g->a_trans && g->precision == QKV_F32;
 }
 gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, bool in_place, bool pairs);
+
+/* The cut of C into rectangles, one item of work each. */
+typedef struct gemm_plan {
+    int threads;
+    int64_t rows, cols; /* of an item */
+    int64_t down, across;
+} gemm_plan;
+gemm_plan KERN_NAME(gemm_plan_of)(const qkv_gemm *g);
 
 #endif

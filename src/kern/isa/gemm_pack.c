@@ -18,17 +18,40 @@ static inline void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid
         }
 }
 
+/* n ≤ VW reals from bf16; the rest are zero. */
+static inline vreal expand(const uint16_t *p, int64_t n) {
+    typedef uint16_t vhalf __attribute__((vector_size(VW * 2), aligned(1), may_alias));
+    typedef uint32_t vbits32 __attribute__((vector_size(VW * 4)));
+    typedef float vfloat32 __attribute__((vector_size(VW * 4)));
+    vhalf h = {0};
+    if (n == VW)
+        h = *(const vhalf *)p;
+    else
+        memcpy(&h, p, (size_t)n * sizeof *p);
+    return __builtin_convertvector((vfloat32)(__builtin_convertvector(h, vbits32) << 16), vreal);
+}
+
+/* Where the rows to be turned lie: reals, or bf16 (h). */
+typedef struct rows_at {
+    const real *x;
+    const uint16_t *h;
+    int64_t ld;
+} rows_at;
+
+static inline vreal row_part(const rows_at *s, int64_t row, int64_t n) {
+    if (s->h) return expand(s->h + row * s->ld, n);
+    return n == VW ? v_load(s->x + row * s->ld) : v_load_n(s->x + row * s->ld, n);
+}
+
 /* out[p][0 … width) = x[(0 … width)·ld + p], p < k ≤ VW; w rows exist */
-static inline void transpose_rows(const real *x, int64_t ld, int64_t k, int64_t w, const int width,
-                                  real *out) {
+static inline void transpose_rows(rows_at s, int64_t k, int64_t w, const int width, real *out) {
     for (int j = 0; j < width; j += VW) {
         vreal t[VW];
         if (k == VW && j + VW <= w) {
             V_UNROLL(16)
-            for (int q = 0; q < VW; q++) t[q] = v_load(x + (j + q) * ld);
+            for (int q = 0; q < VW; q++) t[q] = row_part(&s, j + q, VW);
         } else {
-            for (int q = 0; q < VW; q++)
-                t[q] = j + q < w ? v_load_n(x + (j + q) * ld, k) : v_set(0);
+            for (int q = 0; q < VW; q++) t[q] = j + q < w ? row_part(&s, j + q, k) : v_set(0);
         }
         v_transpose(t);
         for (int q = 0; q < k; q++) v_store(out + q * width + j, t[q]);
@@ -86,11 +109,14 @@ static void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, real *
     const bool pairs = GEMM_PAIRS && s->precision == QKV_BF16;
     real chunk[CHUNK * NR + VW];
     real *const to = pairs ? chunk : out + p * s->width;
-    const real *const x = s->x + (s->k_contiguous ? j * s->ld + p : p * s->ld + j);
-    if (s->k_contiguous && s->width == NR)
-        transpose_rows(x, s->ld, n, w, NR, to);
+    const int64_t at = s->k_contiguous ? j * s->ld + p : p * s->ld + j;
+    const real *const x = s->x ? s->x + at : NULL;
+    if (s->halves)
+        transpose_rows((rows_at){NULL, s->halves + at, s->ld}, n, w, NR, to);
+    else if (s->k_contiguous && s->width == NR)
+        transpose_rows((rows_at){x, NULL, s->ld}, n, w, NR, to);
     else if (s->k_contiguous)
-        transpose_rows(x, s->ld, n, w, MR, to);
+        transpose_rows((rows_at){x, NULL, s->ld}, n, w, MR, to);
     else if (s->width == NR)
         copy_rows(x, s->ld, n, valid, NR, ahead, to);
     else

@@ -1,0 +1,122 @@
+"""CTranslate2 on a translator of ours: exports the folder's weights and times its search beside `qkv translate`.
+
+    python translate_ct2.py DIR --source FILE [--beam 5] [--single] [--type float32|int8] [--threads 2] [--length N]
+
+DIR must be a pre- or post-norm Transformer with LayerNorm, ReLU or GELU, and sinusoidal positions (what its converter has). With --length
+every translation has N tokens, so that models with random weights can be compared. Prints one JSON object; a word is a
+token of the output.
+"""
+import argparse
+import json
+import os
+import tempfile
+import time
+
+import ctranslate2
+import numpy as np
+from ctranslate2.specs import common_spec, transformer_spec
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+
+def positions(config, n):
+    d, base = config["d_model"], config["sinusoidal_base"]
+    angle = np.arange(n)[:, None] / base ** (np.arange(0, d, 2)[None] / d)
+    parts = [np.sin(angle), np.cos(angle)]
+    table = np.stack(parts, -1).reshape(n, d) if config["sinusoidal_pairing"] == "adjacent" else np.concatenate(parts, 1)
+    return table.astype(np.float32)
+
+
+def export(folder, tokens, special, out):
+    config = json.load(open(os.path.join(folder, "config.json")))
+    w = load_file(os.path.join(folder, "model.safetensors"))
+    layers = (config["encoder_layers"] or config["layers"], config["decoder_layers"] or config["layers"])
+    activation = {"relu": common_spec.Activation.RELU, "gelu": common_spec.Activation.GELU}[config["activation"]]
+    spec = transformer_spec.TransformerSpec.from_config(layers, config["heads"], pre_norm=config["norm"] == "pre",
+                                                        activation=activation)
+
+    def linear(to, name):
+        to.weight = w[name + ".weight"]
+        if name + ".bias" in w:
+            to.bias = w[name + ".bias"]
+
+    def norm(to, name):
+        to.gamma, to.beta = w[name + ".weight"], w[name + ".bias"]
+
+    def side(to, name, n):
+        embedding = to.embeddings[0] if isinstance(to.embeddings, list) else to.embeddings
+        embedding.weight = w.get("embedding.weight", w.get(name + ".embedding.weight"))
+        to.scale_embeddings = config["embedding_scale"]
+        to.position_encodings.encodings = positions(config, 512)
+        if config["norm"] == "pre":
+            norm(to.layer_norm, name + ".norm")
+        for i, layer in enumerate(to.layer):
+            at = f"{name}.layers.{i}."
+            norm(layer.self_attention.layer_norm, at + "attention_norm")
+            linear(layer.self_attention.linear[0], at + "attention.qkv")
+            linear(layer.self_attention.linear[1], at + "attention.out")
+            if name == "decoder":
+                norm(layer.attention.layer_norm, at + "cross_norm")
+                linear(layer.attention.linear[0], at + "cross.q")
+                linear(layer.attention.linear[1], at + "cross.kv")
+                linear(layer.attention.linear[2], at + "cross.out")
+            norm(layer.ffn.layer_norm, at + "ffn_norm")
+            linear(layer.ffn.linear_0, at + "ffn.in")
+            linear(layer.ffn.linear_1, at + "ffn.out")
+
+    side(spec.encoder, "encoder", layers[0])
+    side(spec.decoder, "decoder", layers[1])
+    spec.decoder.projection.weight = spec.decoder.embeddings.weight if config["tie"] else w["head.weight"]
+    spec.register_source_vocabulary(tokens)
+    spec.register_target_vocabulary(tokens)
+    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = special
+    spec.config.decoder_start_token = special[0]
+    spec.config.add_source_eos = False  # done below
+    spec.validate()
+    spec.optimize()
+    spec.save(out)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("folder")
+    p.add_argument("--source", required=True)
+    p.add_argument("--beam", type=int, default=5)
+    p.add_argument("--single", action="store_true", help="one sentence at a time")
+    p.add_argument("--batch", type=int, default=2048, help="tokens")
+    p.add_argument("--type", default="float32")
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--length", type=int, default=0)
+    p.add_argument("--repeat", type=int, default=3)
+    p.add_argument("--out", help="write the translations here")
+    a = p.parse_args()
+    tok = Tokenizer.from_file(os.path.join(a.folder, "tokenizer.json"))
+    by_id = [tok.id_to_token(i) for i in range(tok.get_vocab_size())]
+    special = [next((t for t in names if t in by_id), None) for names in
+               (("<s>", "[CLS]"), ("</s>", "[SEP]"), ("<unk>", "[UNK]", "<pad>", "</s>"))]
+    folder = os.path.join(tempfile.mkdtemp(), "model")
+    export(a.folder, by_id, special, folder)
+    model = ctranslate2.Translator(folder, device="cpu", compute_type=a.type, inter_threads=1, intra_threads=a.threads)
+    lines = [line.rstrip("\n") for line in open(a.source)]
+    source = [tok.encode(line, add_special_tokens=False).tokens + [special[1]] for line in lines]
+    options = dict(beam_size=a.beam, max_batch_size=a.batch, batch_type="tokens", return_scores=False)
+    if a.length:
+        options.update(min_decoding_length=a.length, max_decoding_length=a.length)
+    groups = [[s] for s in source] if a.single else [source]
+    model.translate_batch(source[:16], **options)
+    best, words, answers = float("inf"), 0, []
+    for _ in range(a.repeat):
+        start = time.perf_counter()
+        answers = [r for g in groups for r in model.translate_batch(g, **options)]
+        best = min(best, time.perf_counter() - start)
+        words = sum(len(r.hypotheses[0]) for r in answers)
+    if a.out:
+        with open(a.out, "w") as f:
+            for r in answers:
+                f.write(tok.decode([tok.token_to_id(t) for t in r.hypotheses[0]]) + "\n")
+    print(json.dumps({"words_per_s": round(words / best, 1), "ms_per_sentence": round(1e3 * best / len(source), 3),
+                      "words": words, "beam": a.beam, "single": a.single, "type": a.type, "threads": a.threads,
+                      "ctranslate2": ctranslate2.__version__}))
+
+
+main()

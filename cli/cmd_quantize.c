@@ -1,0 +1,44 @@
+/* qkv quantize DIR OUT --to int8: a model folder in fewer bits, and what it costs. */
+#include "command.h"
+
+#include <stdlib.h>
+
+static const cli_option options[] = {
+    {.name = "to",
+     .kind = CLI_CHOICE,
+     .value = "int8|int4|bf16",
+     .initial = "int8",
+     .help = "bits of a weight: 8 with a scale a row, 4 with a scale for 32 of them, or 16"},
+    {.name = "data",
+     .kind = CLI_LIST,
+     .value = "FILE",
+     .help = "score the model before and after on this: one file, or source and target"},
+    CLI_OPTION_JSON,
+    CLI_OPTION_THREADS,
+};
+
+static int run(const cli_args *a) {
+    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    const char **files = calloc(a->n_given + 1, sizeof *files);
+    size_t cursor = 0, n = 0;
+    for (const char *path; files && (path = cli_next(a, "data", &cursor));) files[n++] = path;
+    const qkv_quantize_request request = {
+        .model = a->rest[0], .out = a->rest[1], .to = cli_text(a, "to"), .data = files};
+    char *text;
+    const qkv_status status = qkv_quantize(&request, cli_flag(a, "json"), &text);
+    free(files);
+    return cli_print(status, text);
+}
+
+const cli_command command_quantize = {
+    .usage = "DIR OUT [options]",
+    .examples = "qkv quantize reviews reviews-int8 --to int8 --data test.tsv\n",
+    .about = "Writes the model folder OUT, which all commands use as they use DIR. Matrices and "
+             "embeddings are\n"
+             "rounded, vectors are not. Products with integers round each row of activations to 8 "
+             "bits, too.",
+    CLI_OPTIONS(options),
+    .min_rest = 2,
+    .max_rest = 2,
+    .run = run,
+};

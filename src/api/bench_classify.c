@@ -1,0 +1,97 @@
+/* qkv bench classify: reviews a second of a classifier in use, from ids to logits.
+ *
+ *     qkv bench classify --set ids=FILE --set weights=int8 --set save=FILE
+ *
+ * The work is that of `qkv bench train --set work=imdb`, random weights included: speed does not depend on their values.
+ * bench/classify_peers.py does the same with other programs on the same weights; `check` (the mean of |logit 0 −
+ * logit 1|) shows that they compute the same. */
+#include "api/bench_model.h"
+#include "api/bench_works.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "task/task.h"
+
+#include <math.h>
+
+static const char *const own_keys[] = {"ids", "save", "seconds", "batch_tokens", NULL};
+
+typedef struct figures {
+    double seconds, check;
+    int64_t reviews, tokens;
+} figures;
+
+/* One pass over all batches. */
+static qkv_status pass(qkv_tape *t, qkv_model *m, const qkv_batcher *b, figures *f) {
+    const qkv_task *task = qkv_task_get(QKV_TASK_CLASSIFY);
+    const qkv_task_spec spec = {0};
+    const double start = qkv_now();
+    double sum = 0;
+    for (int64_t i = 0; i < b->n_batches; i++) {
+        int64_t n;
+        const int64_t *examples = qkv_batcher_get(b, i, &n);
+        qkv_batch batch;
+        qkv_tape_begin(t, QKV_EVAL, 0, 0);
+        task->assemble(t, &spec, b, examples, n, &batch);
+        QKV_TRY(qkv_tape_status(t));
+        const qkv_tensor *logits = qkv_model_classify(t, m, &batch.src);
+        QKV_TRY(qkv_tape_status(t));
+        for (int64_t r = 0; r < n; r++)
+            sum += fabs((double)(logits->data[r * logits->ld] - logits->data[r * logits->ld + 1]));
+        f->reviews += n;
+        f->tokens += batch.tokens;
+    }
+    f->seconds += qkv_now() - start;
+    f->check = sum / (double)b->data->n;
+    return QKV_OK;
+}
+
+static qkv_status measure(const qkv_bench_args *args, const qkv_bench_model *m,
+                          const qkv_encoded *data, figures *f) {
+    double seconds = 3;
+    int64_t budget = 2048;
+    QKV_TRY(qkv_bench_real(args, "seconds", 0.001, 1e9, &seconds));
+    QKV_TRY(qkv_bench_int(args, "batch_tokens", 1, 1 << 30, &budget));
+    qkv_batcher b = {.data = data, .budget = budget};
+    qkv_tape tape;
+    QKV_TRY(qkv_batcher_init(&b));
+    qkv_batcher_plan(&b, 0);
+    qkv_status status = qkv_tape_init(&tape);
+    figures warm = {0};
+    if (status == QKV_OK) status = pass(&tape, m->model, &b, &warm);
+    while (status == QKV_OK && f->seconds < seconds) status = pass(&tape, m->model, &b, f);
+    qkv_tape_free(&tape);
+    qkv_batcher_free(&b);
+    return status;
+}
+
+static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
+    const qkv_bench_work *work = qkv_bench_work_find("imdb");
+    const char *ids = qkv_bench_text(args, "ids", NULL);
+    qkv_bench_model m;
+    qkv_encoded data;
+    figures f = {0};
+    QKV_TRY(qkv_bench_model_make(args, own_keys, QKV_TASK_CLASSIFY, work->settings, &m));
+    const qkv_config *config = qkv_model_config(m.model);
+    qkv_status status =
+        ids ? qkv_bench_work_read(ids, config, &data) : qkv_bench_work_make(work, config, &data);
+    if (status == QKV_OK) {
+        status = measure(args, &m, &data, &f);
+        qkv_encoded_free(&data);
+    }
+    if (status == QKV_OK) {
+        const qkv_bench_figure rows[] = {
+            {"reviews_per_s", (double)f.reviews / f.seconds},
+            {"tokens_per_s", (double)f.tokens / f.seconds},
+            {"seconds", f.seconds},
+            {"file_mb", m.bytes / 1e6},
+            {"peak_rss_mb", (double)qkv_peak_rss() / 1e6},
+            {"check", f.check},
+            {"threads", (double)qkv_threads()},
+        };
+        qkv_bench_report(rows, sizeof rows / sizeof *rows, args->json, out);
+    }
+    qkv_bench_model_free(&m);
+    return status;
+}
+
+const qkv_benchmark qkv_bench_classify = {.keys = (const char *const[]){"*", NULL}, .run = run};

@@ -1,0 +1,144 @@
+/* Rounding rows of weights to fewer bits, and back.
+ *
+ * int8: scale = max|w|/127, the nearest integer. int4: −7 … 7 around the middle; of a few scales about max|w|/7 the
+ * one with the least sum of squared errors is taken, since with so few steps the largest weight should not decide
+ * alone. */
+#include "kern/weight.h"
+
+#include <math.h>
+#include <string.h>
+
+#define GROUP 32
+
+#define NAME(id, name, bits, group) #name,
+const char *const qkv_weight_names[] = {QKV_WEIGHT_TABLE(NAME) NULL};
+#undef NAME
+
+static const struct {
+    int bits, group;
+} formats[] = {
+#define ROW(id, name, bits, group) {bits, group},
+    QKV_WEIGHT_TABLE(ROW)
+#undef ROW
+};
+
+int64_t qkv_weight_row_bytes(qkv_weight_format format, int64_t cols) {
+    const int group = formats[format].group;
+    const int64_t whole = group > 0 ? (cols + group - 1) / group * group : cols;
+    return whole * formats[format].bits / 8;
+}
+
+int64_t qkv_weight_groups(qkv_weight_format format, int64_t cols) {
+    const int group = formats[format].group;
+    return group > 0 ? (cols + group - 1) / group : -group;
+}
+
+/* ---- rounding ---- */
+
+static float largest(const real *x, int64_t n) {
+    float most = 0;
+    for (int64_t i = 0; i < n; i++) most = fmaxf(most, fabsf((float)x[i]));
+    return most;
+}
+
+static uint16_t to_bf16(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* The nearest of −limit … limit to x/scale. */
+static int nearest(real x, float scale, int limit) {
+    const float q = scale > 0 ? rintf((float)x / scale) : 0;
+    return (int)fminf(fmaxf(q, (float)-limit), (float)limit);
+}
+
+static double squared_error(const real *x, int64_t n, float scale) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double e = (double)x[i] - (double)scale * nearest(x[i], scale, 7);
+        sum += e * e;
+    }
+    return sum;
+}
+
+static float best_scale(const real *x, int64_t n) {
+    const float most = largest(x, n);
+    float best = most / 7;
+    double least = squared_error(x, n, best);
+    for (int step = 1; step <= 10; step++) {
+        const float scale = most / (7 + 0.25f * (float)step);
+        const double error = squared_error(x, n, scale);
+        if (error < least) least = error, best = scale;
+    }
+    return best;
+}
+
+static void make_int4(const real *x, int64_t cols, uint8_t *out, float *scale) {
+    for (int64_t from = 0; from < cols; from += GROUP, out += GROUP / 2) {
+        const int64_t n = cols - from < GROUP ? cols - from : GROUP;
+        const float s = *scale++ = best_scale(x + from, n);
+        uint8_t q[GROUP];
+        for (int64_t i = 0; i < GROUP; i++)
+            q[i] = (uint8_t)(8 + (i < n ? nearest(x[from + i], s, 7) : 0));
+        for (int i = 0; i < GROUP / 2; i++) out[i] = (uint8_t)(q[i] | q[i + GROUP / 2] << 4);
+    }
+}
+
+void qkv_weight_row_make(qkv_weight_format format, const real *x, int64_t cols, void *data,
+                         float *scale) {
+    switch (format) {
+    case QKV_WEIGHT_BF16:
+        for (int64_t i = 0; i < cols; i++) ((uint16_t *)data)[i] = to_bf16((float)x[i]);
+        break;
+    case QKV_WEIGHT_INT8:
+        *scale = largest(x, cols) / 127;
+        for (int64_t i = 0; i < cols; i++) ((int8_t *)data)[i] = (int8_t)nearest(x[i], *scale, 127);
+        break;
+    case QKV_WEIGHT_INT4:
+        make_int4(x, cols, data, scale);
+        break;
+    case QKV_WEIGHT_F32:
+    case QKV_WEIGHT_FORMATS:
+        break;
+    }
+}
+
+/* ---- and back ---- */
+
+static real from_bf16(const uint8_t *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half); /* files promise no alignment */
+    const uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return (real)x;
+}
+
+void qkv_weight_row_value(const qkv_weight *w, int64_t row, real factor, real *out) {
+    const uint8_t *const p =
+        (const uint8_t *)w->data + row * qkv_weight_row_bytes(w->format, w->cols);
+    const float *const scale =
+        w->scale ? w->scale + row * qkv_weight_groups(w->format, w->cols) : NULL;
+    switch (w->format) {
+    case QKV_WEIGHT_BF16:
+        for (int64_t j = 0; j < w->cols; j++) out[j] = factor * from_bf16(p + 2 * j);
+        break;
+    case QKV_WEIGHT_INT8: {
+        const real s = factor * (real)scale[0];
+        for (int64_t j = 0; j < w->cols; j++) out[j] = s * (real)(int8_t)p[j];
+        break;
+    }
+    case QKV_WEIGHT_INT4:
+        for (int64_t j = 0; j < w->cols; j++) {
+            const int64_t g = j / GROUP, i = j % GROUP;
+            const int q = p[g * (GROUP / 2) + i % (GROUP / 2)] >> (i < GROUP / 2 ? 0 : 4) & 15;
+            out[j] = factor * (real)scale[g] * (real)(q - 8);
+        }
+        break;
+    case QKV_WEIGHT_F32:
+    case QKV_WEIGHT_FORMATS:
+        break;
+    }
+}

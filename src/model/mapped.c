@@ -1,0 +1,88 @@
+/* Weights read where they lie in a mapped file: opening a model costs what its names cost, and processes that use
+ * the same file share its memory. */
+#include "base/mem.h"
+#include "model/weights.h"
+
+#include <stdio.h>
+
+static qkv_status refuse(const qkv_param *p, const char *why) {
+    return qkv_fail(QKV_BAD_FILE, "%s (%lld×%lld): %s", p->name, (long long)p->spec.rows,
+                    (long long)p->spec.cols, why);
+}
+
+static bool has_shape(const qkv_stored *t, int64_t rows, int64_t cols) {
+    return t->elements == rows * cols && t->shape[0] == rows;
+}
+
+/* Floats that no format of ours reads in place: a copy that the parameter owns. */
+static qkv_status convert(qkv_param *p, const qkv_stored *from) {
+    const size_t n = (size_t)from->elements;
+    float *values = qkv_alloc(n * sizeof *values);
+    p->own = qkv_alloc_aligned(n * sizeof *p->own);
+    qkv_status status = values && p->own ? qkv_stored_to_float(from, values) : QKV_FAILED;
+    for (size_t i = 0; status == QKV_OK && i < n; i++) p->own[i] = (real)values[i];
+    qkv_free(values);
+    qkv_param_bind(p, p->own);
+    return status;
+}
+
+/* The scales beside an integer matrix. */
+static qkv_status find_scale(const qkv_safetensors *file, const qkv_param *p, qkv_weight *w) {
+    char name[512];
+    snprintf(name, sizeof name, "%s.scale", p->name);
+    const qkv_stored *scale = qkv_safetensors_find(file, name);
+    if (!scale)
+        return refuse(p,
+                      "integers without their scales (a tensor of the same name and \".scale\")");
+    const int64_t groups = qkv_weight_groups(w->format, w->cols);
+    if (scale->dtype != QKV_DTYPE_F32 || !has_shape(scale, w->rows, groups) ||
+        (uintptr_t)scale->data % sizeof(float))
+        return refuse(p, "its scales have another type or shape than the matrix asks for");
+    w->scale = scale->data;
+    return QKV_OK;
+}
+
+static qkv_status bind_integers(const qkv_safetensors *file, qkv_param *p, const qkv_stored *from) {
+    qkv_weight w = {.format = from->dtype == QKV_DTYPE_I8 ? QKV_WEIGHT_INT8 : QKV_WEIGHT_INT4,
+                    .rows = p->spec.rows,
+                    .cols = p->spec.cols,
+                    .data = from->data};
+    if (!has_shape(from, w.rows, qkv_weight_row_bytes(w.format, w.cols)))
+        return refuse(p, "another shape than the model wants");
+    if (w.cols > QKV_WEIGHT_COLS_MAX) return refuse(p, "rows too long for sums of integers");
+    QKV_TRY(find_scale(file, p, &w));
+    qkv_param_bind_weight(p, &w);
+    return QKV_OK;
+}
+
+static qkv_status bind(const qkv_safetensors *file, qkv_param *p) {
+    const qkv_stored *from = qkv_safetensors_find(file, p->name);
+    if (!from) return qkv_fail(QKV_BAD_FILE, "there is no tensor %s", p->name);
+    const bool integers = from->dtype == QKV_DTYPE_I8 || from->dtype == QKV_DTYPE_U8;
+    if (p->spec.narrow && integers) return bind_integers(file, p, from);
+    if (!has_shape(from, p->spec.vector ? p->spec.rows * p->spec.cols : p->spec.rows,
+                   p->spec.vector ? 1 : p->spec.cols))
+        return refuse(p, "another shape than the model wants");
+    const uintptr_t place = (uintptr_t)from->data;
+    if (p->spec.narrow && from->dtype == QKV_DTYPE_BF16 && place % sizeof(uint16_t) == 0) {
+        qkv_param_bind_weight(p, &(qkv_weight){.format = QKV_WEIGHT_BF16,
+                                               .rows = p->spec.rows,
+                                               .cols = p->spec.cols,
+                                               .data = from->data});
+        return QKV_OK;
+    }
+    if (from->dtype != QKV_DTYPE_F32 || sizeof(real) != sizeof(float) || place % sizeof(float))
+        return convert(p, from);
+    qkv_param_bind(p, from->data);
+    return QKV_OK;
+}
+
+qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors *file) {
+    if (params->status != QKV_OK) return params->status;
+    QKV_TRY(qkv_safetensors_open(path, file));
+    for (size_t i = 0; i < params->n; i++) {
+        const qkv_status status = bind(file, params->list[i]);
+        if (status != QKV_OK) return qkv_fail_in(status, "%s", path);
+    }
+    return QKV_OK;
+}
