@@ -77,7 +77,15 @@ static void run_panel(const work *w, int64_t col, const int32_t *panel, int64_t 
     }
 }
 
+static bool is_few(const qkv_gemm *g) {
+    return g->m <= INT_FEW && g->weight->format == QKV_WEIGHT_INT8;
+}
+
 static void run_rectangle(const work *w) {
+    if (is_few(w->g)) {
+        KERN_NAME(gemm_int_few)(w->g, w->col0, w->col1, w->a);
+        return;
+    }
     const bool one_strip = w->row1 - w->row0 <= w->strip;
     const int64_t block = one_strip ? NR : w->block;
     if (one_strip) round_strip(w, w->row0, w->row1 - w->row0);
@@ -100,6 +108,7 @@ bool KERN_NAME(gemm_int)(const qkv_gemm *g) {
     w.words = w.shape.groups * w.shape.words;
     w.panel = w.shape.groups * w.shape.stride;
     w.strip = (A_BYTES / 4 / w.words / MR + 1) * MR;
+    if (w.strip <= INT_FEW) w.strip += MR; /* gemm_int_few has room for its rows and one more */
     w.block = (B_BYTES / 4 / w.panel + 1) * NR;
     const int64_t a = w.strip * w.words, b = w.block / NR * w.panel, all = a + b + w.strip;
     int32_t *const scratch = qkv_kern_scratch(0, (size_t)(p.threads * all) * sizeof *scratch);

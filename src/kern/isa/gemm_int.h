@@ -37,6 +37,34 @@ static inline void i_store(int32_t *p, vint x) {
     *(vint *)p = x;
 }
 
+#if VW == 16 && !defined(__AVX512VNNI__)
+#define EMULATED                                                                                   \
+    __attribute__((noinline, unused)) /* by the hundred, inlined, it takes a minute to compile */
+#else
+#define EMULATED inline __attribute__((always_inline))
+#endif
+
+/* s += Σ over the inputs of a word a·b */
+static EMULATED void int_add_words(vint *s, vint a, vint b) {
+#if defined(__AVX512VNNI__)
+    *s = (vint)_mm512_dpbusd_epi32((__m512i)*s, (__m512i)a, (__m512i)b);
+    __asm__ volatile("" : "+v"(*s));
+#elif VW == 16
+    V_UNROLL(4)
+    for (int q = 0; q < 4; q++) *s += (a >> 8 * q & 255) * (b << (24 - 8 * q) >> 24);
+#elif defined(__AVX2__)
+    __m256i product;
+    __asm__ volatile("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
+                     : "+x"(*s), "=&x"(product)
+                     : "x"(a), "x"(b));
+#elif defined(__SSE2__)
+    *s += (vint)__builtin_ia32_pmaddwd128((__attribute__((vector_size(16))) short)a,
+                                          (__attribute__((vector_size(16))) short)b);
+#else
+    *s += (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
 /* How the weights of one matrix are cut. */
 typedef struct int_shape {
     int64_t groups;
@@ -75,6 +103,10 @@ static inline bool gemm_int_in_place(void) {
     return MR <= 8;
 }
 int_tile_fn KERN_NAME(gemm_int_tile_of)(int mr);
+
+/* At most INT_FEW rows of int8 weights: outputs [col0, col1). scratch has (INT_FEW + 1)·(words of a row) places. */
+#define INT_FEW 4
+void KERN_NAME(gemm_int_few)(const qkv_gemm *g, int64_t col0, int64_t col1, int32_t *scratch);
 
 /* act and pre of a finished tile; from gemm.c */
 void KERN_NAME(gemm_finish)(const qkv_gemm *g, int64_t at, int rows, int64_t cols);

@@ -6,41 +6,14 @@
 
 #define INLINE inline __attribute__((always_inline))
 
-#if VW == 16 && !defined(__AVX512VNNI__)
-#define EMULATED __attribute__((noinline)) /* by the hundred, inlined, it takes a minute to compile */
-#else
-#define EMULATED INLINE
-#endif
-
-/* s += Σ over the inputs of a word a·b */
-static EMULATED void add_words(vint *s, vint a, vint b) {
-#if defined(__AVX512VNNI__)
-    *s = (vint)_mm512_dpbusd_epi32((__m512i)*s, (__m512i)a, (__m512i)b);
-    __asm__ volatile("" : "+v"(*s));
-#elif VW == 16
-    V_UNROLL(4)
-    for (int q = 0; q < 4; q++) *s += (a >> 8 * q & 255) * (b << (24 - 8 * q) >> 24);
-#elif defined(__AVX2__)
-    __m256i product;
-    __asm__ volatile("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
-                     : "+x"(*s), "=&x"(product)
-                     : "x"(a), "x"(b));
-#elif defined(__SSE2__)
-    *s += (vint)__builtin_ia32_pmaddwd128((__attribute__((vector_size(16))) short)a,
-                                          (__attribute__((vector_size(16))) short)b);
-#else
-    *s += (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
-#endif
-}
-
 static INLINE void one_word(vint s[MR][2], const int32_t *const a[MR], const int32_t *b,
                             const int64_t w, const int mr) {
     const vint b0 = i_load(b), b1 = i_load(b + VW);
     V_UNROLL(16)
     for (int i = 0; i < mr; i++) {
         const vint x = (gemm_int_in_place() ? a[i][w] : a[0][w * MR + i]) - (vint){0};
-        add_words(&s[i][0], x, b0);
-        add_words(&s[i][1], x, b1);
+        int_add_words(&s[i][0], x, b0);
+        int_add_words(&s[i][1], x, b1);
     }
 }
 
