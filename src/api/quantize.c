@@ -68,7 +68,7 @@ static qkv_status take_scores(qkv_text_model *m, const char *const *files, side 
     if (!files || !files[0]) return QKV_OK;
     char *text;
     qkv_json doc;
-    QKV_TRY(qkv_evaluate(m, files, true, &text));
+    QKV_TRY(qkv_evaluate(m, files, NULL, true, &text));
     const size_t len = strlen(text);
     const qkv_json_limits limits = {.bytes = len, .nodes = len + 1, .depth = 16};
     qkv_status status = qkv_json_parse(&doc, "scores", text, len, limits);
