@@ -77,7 +77,16 @@ def batches_of(path, budget):
 def onnx_session(model, batch, a):
     import onnxruntime as ort
     folder = tempfile.mkdtemp()
-    path = os.path.join(folder, "model.onnx")
+    path = a.onnx or os.path.join(folder, "model.onnx")
+    if not os.path.exists(path):
+        export(model, batch, path, folder, a)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = a.threads
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda ids, lengths: session.run(None, {"ids": ids, "lengths": lengths})[0]
+
+
+def export(model, batch, path, folder, a):
     n, t = torch.export.Dim("n", min=2, max=4096), torch.export.Dim("t", min=2, max=MAX_LEN)
     torch.onnx.export(model, batch, path, input_names=["ids", "lengths"], dynamo=True, external_data=False,
                       dynamic_shapes={"ids": {0: n, 1: t}, "lengths": {0: n}}, verbose=False)
@@ -87,10 +96,6 @@ def onnx_session(model, batch, a):
         ready = os.path.join(folder, "ready.onnx")
         quant_pre_process(path, ready, skip_symbolic_shape=True)
         quantize_dynamic(ready, path, weight_type=QuantType.QInt8, per_channel=True)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = a.threads
-    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda ids, lengths: session.run(None, {"ids": ids, "lengths": lengths})[0]
 
 
 def main():
@@ -99,6 +104,7 @@ def main():
     p.add_argument("--ids", required=True)
     p.add_argument("--weights", required=True)
     p.add_argument("--int8", action="store_true")
+    p.add_argument("--onnx", help="keep the exported model in this file, and use it when it is there")
     p.add_argument("--budget", type=int, default=4096, help="padded tokens in a batch")
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--threads", type=int, default=2)
