@@ -86,6 +86,16 @@ wants 4 "the last good checkpoint is untouched" "$qkv" train classify --train ro
 ls wild/incidents/step-*.json >/dev/null || fail "no incident was recorded"
 grep -q '"rows"' wild/incidents/step-*.json || fail "an incident without rows"
 
+wants 1 "the machine has" "$qkv" train classify --train rows.tsv --out huge --set d_model=16384 --set layers=200 --threads 1
+
+# Ctrl-C saves too.
+got=0
+"$qkv" train classify --train rows.tsv --out stopped $small --steps 100000 --set save_every=100000 2>err & pid=$!
+while [ ! -s stopped/events.out.tfevents.* ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+kill -INT $pid
+wait $pid || got=$?
+[ "$got" -eq 130 ] || fail "SIGINT gave $got, wanted 130"
+
 # What makes no sense is said, with the code of its kind.
 wants 2 "train what" "$qkv" train
 wants 2 "did you mean classify" "$qkv" train clasify --train rows.tsv --out x

@@ -146,32 +146,24 @@ qkv_status qkv_run_note(qkv_run *r, const char *format, ...) {
 
 /* ---- the header ---- */
 
-/* What a run takes, estimated from the model and the mean length of an example. */
-typedef struct estimate {
-    double bytes;   /* of memory */
-    double seconds; /* of all steps, on this machine at half its peak */
-} estimate;
-
-static qkv_status make_estimate(const qkv_run *r, const qkv_loop *l, double peak, estimate *e) {
-    const qkv_train_config *c = &l->config;
+/* The model over a batch of `batch_tokens` in examples of the mean length. */
+static qkv_status describe_batch(const qkv_run *r, int64_t batch_tokens, qkv_description *d) {
     const int64_t tokens = qkv_encoded_tokens(&r->train_ids),
                   sequences = r->train_ids.n * r->train_ids.sides;
-    int64_t length = l->train_batches.window ? l->train_batches.window
-                                             : tokens / (sequences > 0 ? sequences : 1);
+    int64_t length = tokens / (sequences > 0 ? sequences : 1);
+    if (length > r->config.max_len) length = r->config.max_len; /* windows of joined text */
     if (length < 1) length = 1;
-    int64_t batch = c->batch_tokens / (length * r->train_ids.sides);
-    if (batch < 1) batch = 1;
-    qkv_description d;
-    QKV_TRY(qkv_describe_make(r->model, batch, length, &d));
+    const int64_t batch = batch_tokens / (length * r->train_ids.sides);
+    return qkv_describe_make(r->model, batch < 1 ? 1 : batch, length, d);
+}
+
+/* Bytes of memory that training takes: arrays parallel to the weights, what a step keeps, the ids. */
+static double bytes_needed(const qkv_run *r, const qkv_train_config *c, const qkv_description *d) {
     const double views = c->r_drop > 0 ? 2 : 1,
                  copies = 4 + (c->ema > 0) + (c->average > 1 ? 1 + (double)c->average : 0);
     /* Gradients of activations come and go: about half as much again at the most. */
-    e->bytes = copies * d.weight_bytes + 1.5 * views * d.activation_bytes + 32e6 +
-               4 * (double)(tokens + qkv_encoded_tokens(&r->valid_ids));
-    e->seconds =
-        6 * views * d.macs * (double)(c->accumulate * (l->steps - l->step)) / (0.5 * peak * 1e9);
-    qkv_describe_free(&d);
-    return QKV_OK;
+    return copies * d->weight_bytes + 1.5 * views * d->activation_bytes + 32e6 +
+           4 * (double)(qkv_encoded_tokens(&r->train_ids) + qkv_encoded_tokens(&r->valid_ids));
 }
 
 /* Bytes that can be had without swapping: what the kernel calls available, or what a container is given; 0: unknown. */
@@ -211,6 +203,21 @@ static grouped group(double x) {
     return g;
 }
 
+qkv_status qkv_run_check_memory(const qkv_run *r) {
+    const int64_t batch_tokens = r->train.batch_tokens ? r->train.batch_tokens : 512;
+    qkv_description d;
+    double total;
+    (void)available_memory(&total);
+    QKV_TRY(describe_batch(r, batch_tokens, &d));
+    const double bytes = bytes_needed(r, &r->train, &d);
+    qkv_describe_free(&d);
+    if (total == 0 || bytes <= total) return QKV_OK;
+    return qkv_fail(QKV_FAILED,
+                    "the training needs about %.1f GB of memory, the machine has %.1f GB; lower "
+                    "batch_tokens (%lld) or the size of the model",
+                    bytes / 1e9, total / 1e9, (long long)batch_tokens);
+}
+
 static qkv_status say_data(qkv_run *r) {
     const int64_t left_out = r->corpus.n_empty + r->counts.n_empty;
     qkv_buf more = {0};
@@ -247,11 +254,16 @@ static qkv_status say_model(qkv_run *r) {
 
 qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     const qkv_train_config *c = &l->config;
-    estimate e;
+    qkv_description d;
     double total;
     const double have = available_memory(&total);
     l->peak = qkv_kern_get()->peak_gflops((qkv_precision)c->precision, 0.03);
-    QKV_TRY(make_estimate(r, l, l->peak, &e));
+    QKV_TRY(describe_batch(r, c->batch_tokens, &d));
+    const double bytes = bytes_needed(r, c, &d);
+    /* Forward and twice as much backward, two operations a multiply-add, at half of the peak. */
+    const double work = 6 * (c->r_drop > 0 ? 2 : 1) * d.macs * (double)c->accumulate,
+                 seconds = work * (double)(l->steps - l->step) / (0.5e9 * l->peak);
+    qkv_describe_free(&d);
     QKV_TRY(say_data(r));
     if (r->n_shared)
         QKV_TRY(
@@ -260,19 +272,13 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
                          "first: line %lld); their figures flatter",
                          group((double)r->n_shared).text, (long long)r->first_shared));
     QKV_TRY(say_model(r));
-    if (total > 0 && e.bytes > total)
-        return qkv_fail(
-            QKV_FAILED,
-            "the training needs about %.1f GB of memory, the machine has %.1f GB; lower "
-            "batch_tokens (%lld) or the size of the model",
-            e.bytes / 1e9, total / 1e9, (long long)c->batch_tokens);
     QKV_TRY(qkv_run_note(r, "training  %s steps of %s tokens, lr %.3g, %d thread%s%s",
                          group((double)l->steps).text,
                          group((double)(c->batch_tokens * c->accumulate)).text, c->lr,
                          qkv_threads(), qkv_threads() == 1 ? "" : "s", l->step ? "; resumed" : ""));
-    QKV_TRY(qkv_run_note(r, "estimate  %.0f MB of memory, %.*f minutes", e.bytes / 1e6,
-                         e.seconds < 600 ? 1 : 0, e.seconds / 60));
-    if (have > 0 && e.bytes > have)
+    QKV_TRY(qkv_run_note(r, "estimate  %.0f MB of memory, %.*f minutes", bytes / 1e6,
+                         seconds < 600 ? 1 : 0, seconds / 60));
+    if (have > 0 && bytes > have)
         QKV_TRY(qkv_run_note(r,
                              "warning   only %.0f MB of memory are free now: it may swap or be "
                              "killed; lower --batch-tokens",

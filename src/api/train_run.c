@@ -365,6 +365,7 @@ static qkv_status take_weights(qkv_run *r) {
 
 qkv_status qkv_run_model(qkv_run *r) {
     QKV_TRY(qkv_model_build(&r->config, &r->model));
+    QKV_TRY(qkv_run_check_memory(r));
     /* A row's state may lie on another rank: then tables are updated like all else, which gives the same bits. */
     if (qkv_parallel_size() > 1) qkv_params_densify(qkv_model_params(r->model));
     QKV_TRY(qkv_model_allocate(r->model, true));

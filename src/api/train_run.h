@@ -49,7 +49,9 @@ qkv_status qkv_run_open_log(qkv_run *r, int64_t step);
 bool qkv_run_tell(void *user, const qkv_progress *p);
 /* A line for the person; QKV_INTERRUPTED when asked to stop. */
 qkv_status qkv_run_note(qkv_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Data, model, memory and time, before the first step. Refuses what cannot fit into the machine. */
+/* Refuses, before anything large is allocated, what cannot fit into the machine. */
+qkv_status qkv_run_check_memory(const qkv_run *r);
+/* Data, model, memory and time, before the first step. */
 qkv_status qkv_run_header(qkv_run *r, qkv_loop *l);
 /* The loss curve, in the terminal and as loss.svg, and README.md. */
 qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l);
