@@ -50,6 +50,12 @@ same_losses one-k two-k
 ranks 3 --out three-k "$@"
 same_losses one-k three-k
 
+# Matrices that are updated whole.
+set -- $model --batch-tokens 256 --steps 20 --set optimizer=muon --set save_every=10
+"$qkv" train classify --train rows.tsv --out one-m "$@" 2>err || fail one rank, muon
+ranks 2 --out two-m "$@"
+same_losses one-m two-m
+
 # A rank that dies ends the run; the checkpoint that was there is whole, and the same command goes on from it.
 set -- $model --batch-tokens 256 --steps 400 --set save_every=50
 ranks 2 --out whole "$@"

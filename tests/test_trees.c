@@ -190,6 +190,13 @@ static void learns_the_tree(void **state) {
     assert_string_equal(qkv_text_model_label(m, 0), "chain");
     assert_true(p[0] < 0.5f && p[2] > 0.5f);
     qkv_text_model_close(m);
+    /* A text that is split keeps its tree in all its parts. */
+    const char *const parts[] = {
+        "position=structural", "d_model=16",     "layers=1", "heads=2", "max_len=4", "steps=2",
+        "tokenizer=char",      "too_long=split", NULL};
+    qkv_train_request split = {
+        .task = "classify", .train = train, .out = folder, .set = parts, .overwrite = true};
+    assert_ok(qkv_train(&split));
     /* Rows elsewhere, trees beside them; a row without a tree; no trees at all. */
     write_file("test_trees.tsv", "star\tw0 a b c d\nchain\tw1 a b c d\n");
     const char *const rows[] = {"test_trees.tsv", NULL};

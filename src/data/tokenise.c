@@ -61,9 +61,9 @@ void qkv_tokenise_nodes(const qkv_tree *tree, qkv_text text, const qkv_encoding 
                                        e->end[i] - lead + own);
 }
 
-/* Gives the sequence just added its tree. */
+/* Gives the sequence just added, tokens `at` … of the row's, its tree. */
 static qkv_status add_tree(const qkv_tokenise_spec *spec, const qkv_row *row, const qkv_encoding *e,
-                           qkv_encoded *out) {
+                           int64_t at, qkv_encoded *out) {
     const qkv_tree *tree = row->second.data ? NULL : qkv_trees_find(spec->trees, row->text);
     if (!tree)
         return qkv_fail(QKV_BAD_FILE, "row of line %lld: %s \"%.*s\"", (long long)row->line,
@@ -73,7 +73,7 @@ static qkv_status add_tree(const qkv_tokenise_spec *spec, const qkv_row *row, co
     int32_t *nodes = qkv_alloc(e->n * sizeof *nodes);
     if (!nodes) return QKV_FAILED;
     qkv_tokenise_nodes(tree, row->text, e, nodes);
-    const qkv_status status = qkv_encoded_tree(out, nodes, tree->head, tree->n + 1);
+    const qkv_status status = qkv_encoded_tree(out, nodes + at, tree->head, tree->n + 1);
     qkv_free(nodes);
     return status;
 }
@@ -81,12 +81,13 @@ static qkv_status add_tree(const qkv_tokenise_spec *spec, const qkv_row *row, co
 const char *const qkv_too_long_names[] = {"cut", "split", "skip", NULL};
 
 /* One text as several examples of at most max_tokens. */
-static qkv_status add_pieces(const qkv_tokenise_spec *spec, const qkv_encoding *e, int32_t label,
-                             qkv_encoded *out) {
+static qkv_status add_pieces(const qkv_tokenise_spec *spec, const qkv_row *row,
+                             const qkv_encoding *e, qkv_encoded *out) {
     for (int64_t at = 0, n = (int64_t)e->n; at < n; at += spec->max_tokens) {
         QKV_TRY(qkv_encoded_add(out, e->ids + at,
                                 n - at < spec->max_tokens ? n - at : spec->max_tokens));
-        if (label >= 0) QKV_TRY(qkv_encoded_label(out, label));
+        if (spec->trees) QKV_TRY(add_tree(spec, row, e, at, out));
+        if (row->label >= 0) QKV_TRY(qkv_encoded_label(out, row->label));
     }
     return QKV_OK;
 }
@@ -104,13 +105,13 @@ static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *o
         counts->n_empty += empty;
         if (empty || (cut && spec->too_long == QKV_TOO_LONG_SKIP)) continue;
         if (cut && spec->too_long == QKV_TOO_LONG_SPLIT) {
-            QKV_TRY(add_pieces(spec, &b->sides[0][i], b->rows[i]->label, out));
+            QKV_TRY(add_pieces(spec, b->rows[i], &b->sides[0][i], out));
             continue;
         }
         for (int side = 0; side < spec->sides; side++)
             QKV_TRY((spec->join ? qkv_encoded_extend : qkv_encoded_add)(
                 out, b->sides[side][i].ids, (int64_t)b->sides[side][i].n));
-        if (spec->trees) QKV_TRY(add_tree(spec, b->rows[i], &b->sides[0][i], out));
+        if (spec->trees) QKV_TRY(add_tree(spec, b->rows[i], &b->sides[0][i], 0, out));
         if (b->rows[i]->label >= 0) QKV_TRY(qkv_encoded_label(out, b->rows[i]->label));
     }
     return QKV_OK;
