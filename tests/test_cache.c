@@ -1,5 +1,5 @@
-/* The cache of ids: the ids of tokenising, mapped the second time; made again when anything it depends on
- * changed, or a bit of it. */
+/* The cache of ids: the ids of tokenising, mapped the second time; made again when anything it
+ * depends on changed, or a bit of it. */
 #include "harness.h"
 #include "base/mem.h"
 #include "data/cache.h"

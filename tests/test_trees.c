@@ -1,5 +1,5 @@
-/* Trees: reading CoNLL-U with all its kinds of lines and all its errors, distances and depths, and a model with
- * structural positions that sees nothing but the tree. */
+/* Trees: reading CoNLL-U with all its kinds of lines and all its errors, distances and depths,
+ * and a model with structural positions that sees nothing but the tree. */
 #include "harness.h"
 #include "base/mem.h"
 #include "base/rng.h"

@@ -35,8 +35,8 @@ static double mean_loss(const qkv_scores *s) {
     return s->loss / (double)s->n_targets;
 }
 
-/* Bits for each byte of the original text: the mean loss of a token, times the tokens a byte. (Where only
- * some tokens are guessed, as in mlm, as if all were.) */
+/* Bits for each byte of the original text: the mean loss of a token, times the tokens a byte.
+ * (Where only some tokens are guessed, as in mlm, as if all were.) */
 static double bits_per_byte(const qkv_scores *s) {
     const int64_t tokens = s->translated ? s->n_targets : s->n_tokens;
     return mean_loss(s) / log(2) * (double)tokens / (double)s->n_bytes;

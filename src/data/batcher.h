@@ -42,8 +42,8 @@ const int64_t *qkv_batcher_get(const qkv_batcher *b, int64_t i, int64_t *n);
 /* Tokens of an example, all sides (a window's length where the data is a stream). */
 int64_t qkv_batcher_tokens(const qkv_batcher *b, int64_t example);
 
-/* Side `side` of an example (or window) of the planned epoch; a window has window + 1 ids, and the last
- * one of an evaluation what is left. */
+/* Side `side` of an example (or window) of the planned epoch; a window has window + 1 ids, and
+ * the last one of an evaluation what is left. */
 const int32_t *qkv_batcher_ids(const qkv_batcher *b, int64_t example, int side, int64_t *n);
 
 #endif

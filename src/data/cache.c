@@ -1,7 +1,7 @@
-/* The file: ids (int32), zeros to a multiple of 8, the starts of the sequences (int64), labels (int32;
- * none when there are none), zeros to a multiple of 8, and a tail of 8-byte words. The tail stands last
- * because only the end knows the counts; all in the machine's own byte order, since it is nobody else's
- * file. */
+/* The file: ids (int32), zeros to a multiple of 8, the starts of the sequences (int64), labels
+ * (int32; none when there are none), zeros to a multiple of 8, and a tail of 8-byte words. The
+ * tail stands last because only the end knows the counts; all in the machine's own byte order,
+ * since it is nobody else's file. */
 #include "data/cache.h"
 #include "base/mem.h"
 

@@ -1,8 +1,9 @@
-/* CoNLL-U: a word a line in ten columns (ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC), a blank line after each
- * sentence, comments ("# text = …", "# label = …") before its words. Only ID, FORM, HEAD and MISC are read.
+/* CoNLL-U: a word a line in ten columns (ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC), a
+ * blank line after each sentence, comments ("# text = …", "# label = …") before its words. Only ID,
+ * FORM, HEAD and MISC are read.
  *
- * A sentence must be a tree: words 1, 2, … in order, heads among 0 … n, no cycle. Everything else is refused with its
- * line, whatever the bytes are. */
+ * A sentence must be a tree: words 1, 2, … in order, heads among 0 … n, no cycle. Everything
+ * else is refused with its line, whatever the bytes are. */
 #include "data/corpus.h"
 #include "base/mem.h"
 #include "data/lines.h"
@@ -118,7 +119,8 @@ static qkv_status read_word(sentence *s, qkv_text line) {
 
 /* ---- sentences ---- */
 
-/* Heads exist and lead to the root: each word is walked from once, marked with the walk's number. */
+/* Heads exist and lead to the root: each word is walked from once, marked with the walk's
+ * number. */
 static qkv_status check_tree(const sentence *s, int32_t *walk) {
     const int32_t n = (int32_t)s->head.n;
     for (int32_t i = 0; i < n; i++) {

@@ -32,7 +32,8 @@ qkv_status qkv_tokenise(const qkv_tokenizer *tok, const qkv_corpus *corpus, cons
                         const qkv_tokenise_spec *spec, qkv_encoded *out,
                         qkv_tokenise_counts *counts);
 
-/* The node in its text's tree of each token of an encoding with offsets; nodes has room for e->n. */
+/* The node in its text's tree of each token of an encoding with offsets; nodes has room for
+ * e->n. */
 void qkv_tokenise_nodes(const qkv_tree *tree, qkv_text text, const qkv_encoding *e, int32_t *nodes);
 
 #endif

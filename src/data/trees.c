@@ -78,8 +78,8 @@ int32_t qkv_tree_node(const qkv_tree *tree, uint32_t begin, uint32_t end) {
     return low < tree->n_spans && tree->spans[low].begin < end ? tree->spans[low].node : 0;
 }
 
-/* Nodes in an order in which heads come first, so that each row of distances follows from its head's:
- * d(v, u) = d(head of v, u) + 1 for all u that were placed before. */
+/* Nodes in an order in which heads come first, so that each row of distances follows from its
+ * head's: d(v, u) = d(head of v, u) + 1 for all u that were placed before. */
 void qkv_tree_measure(const int32_t *head, int32_t n, int32_t *depth, uint8_t *distance) {
     const size_t side = (size_t)n + 1;
     int32_t placed = 1;

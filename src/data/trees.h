@@ -1,9 +1,10 @@
 /* Dependency trees of sentences, read from CoNLL-U files, found again by the sentence's text.
  *
- * Node 0 is the root that CoNLL-U calls 0, nodes 1 … n are the words. A token of a tokenizer belongs to the word
- * whose letters it begins with, so that the pieces of a word share its node; what belongs to no word (marks that
- * begin and end a text) belongs to the root. A surface token that stands for several words (a range, "1-2 don't")
- * belongs to that of its words that hangs outside of the range. Empty nodes (8.1) are left out. */
+ * Node 0 is the root that CoNLL-U calls 0, nodes 1 … n are the words. A token of a tokenizer
+ * belongs to the word whose letters it begins with, so that the pieces of a word share its node;
+ * what belongs to no word (marks that begin and end a text) belongs to the root. A surface token
+ * that stands for several words (a range, "1-2 don't") belongs to that of its words that hangs
+ * outside of the range. Empty nodes (8.1) are left out. */
 #ifndef QKV_DATA_TREES_H
 #define QKV_DATA_TREES_H
 
@@ -49,8 +50,8 @@ const qkv_tree *qkv_trees_find(const qkv_trees *t, qkv_text text);
 /* The node of the token that is bytes begin … end − 1 of the text. */
 int32_t qkv_tree_node(const qkv_tree *tree, uint32_t begin, uint32_t end);
 
-/* For nodes 0 … n of a tree given by heads: depth[i], and distance[i·(n + 1) + j], the edges between i and j (255 for
- * more). */
+/* For nodes 0 … n of a tree given by heads: depth[i], and distance[i·(n + 1) + j], the edges
+ * between i and j (255 for more). */
 void qkv_tree_measure(const int32_t *head, int32_t n, int32_t *depth, uint8_t *distance);
 
 #endif

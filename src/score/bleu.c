@@ -1,6 +1,7 @@
-/* BLEU = BP · exp(¼ Σₖ log pₖ), with pₖ the share of the hypotheses' k-grams that a reference has, and the
- * brevity penalty BP = exp(1 − r/h) where the hypotheses' h words are fewer than the references' r (of
- * several references the one nearest in length counts, the shorter of two as near).
+/* BLEU = BP · exp(¼ Σₖ log pₖ), with pₖ the share of the hypotheses' k-grams that a reference has,
+ * and the brevity penalty BP = exp(1 − r/h) where the hypotheses' h words are fewer than the
+ * references' r (of several references the one nearest in length counts, the shorter of two as
+ * near).
  *
  * Smoothing "exp": the i-th order without any match counts as 1/2ⁱ of a match. */
 #include "score/score.h"

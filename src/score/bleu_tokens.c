@@ -1,6 +1,6 @@
-/* BLEU's tokenisations: replacements of text, then rules on one or two neighbouring characters that
- * put blanks around them. Each rule runs over the whole line, left to right, and goes on behind what
- * it matched, as the regular expressions do that define the tokenisations. */
+/* BLEU's tokenisations: replacements of text, then rules on one or two neighbouring characters
+ * that put blanks around them. Each rule runs over the whole line, left to right, and goes on
+ * behind what it matched, as the regular expressions do that define the tokenisations. */
 #include "score/score.h"
 #include "base/utf8.h"
 

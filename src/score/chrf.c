@@ -1,7 +1,7 @@
-/* chrF = 5·P·R / (4·P + R), with P and R the means over the orders (characters 1 … 6, white space left
- * out; chrF++: words 1 and 2 as well) of the shares of n-grams that both have. An order that either side
- * has no n-grams of is left out of the means; so is, line by line, the hypothesis' count of an order that
- * the reference is too short for. */
+/* chrF = 5·P·R / (4·P + R), with P and R the means over the orders (characters 1 … 6, white
+ * space left out; chrF++: words 1 and 2 as well) of the shares of n-grams that both have. An
+ * order that either side has no n-grams of is left out of the means; so is, line by line, the
+ * hypothesis' count of an order that the reference is too short for. */
 #include "score/score.h"
 #include "base/mem.h"
 
@@ -40,7 +40,8 @@ static bool is_mark(int32_t cp) {
     return cp < 128 && ispunct(cp);
 }
 
-/* A word, with one ASCII punctuation mark at its end (or else its beginning) as a word of its own. */
+/* A word, with one ASCII punctuation mark at its end (or else its beginning) as a word of its
+ * own. */
 static qkv_status add_word(qkv_score_words *w, const int32_t *word, size_t n) {
     const bool last = n > 1 && is_mark(word[n - 1]), first = n > 1 && !last && is_mark(word[0]);
     const size_t cut = last ? n - 1 : first ? 1 : 0;

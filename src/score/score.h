@@ -1,8 +1,9 @@
-/* How like its references a text is: BLEU (Papineni et al. 2002) and chrF (Popović 2015), counted as
- * sacrebleu counts them, so that figures can be put beside published ones.
+/* How like its references a text is: BLEU (Papineni et al. 2002) and chrF (Popović 2015), counted
+ * as sacrebleu counts them, so that figures can be put beside published ones.
  *
- * Both are corpus scores: each line adds whole numbers, and the score follows from their sums alone.
- * Lines may therefore be added in any order, and a score needs no more memory than its longest line. */
+ * Both are corpus scores: each line adds whole numbers, and the score follows from their sums
+ * alone. Lines may therefore be added in any order, and a score needs no more memory than its
+ * longest line. */
 #ifndef QKV_SCORE_SCORE_H
 #define QKV_SCORE_SCORE_H
 

@@ -1,4 +1,5 @@
-/* Trees of a batch: the distances and depths that structural positions ask for, from heads and the tokens' nodes. */
+/* Trees of a batch: the distances and depths that structural positions ask for, from heads and
+ * the tokens' nodes. */
 #include "task/task.h"
 
 void qkv_task_measure(qkv_tape *t, const qkv_task_tree *trees, qkv_tokens *out) {

@@ -1,14 +1,15 @@
 /* Several processes, one training: each rank runs a part of every step's examples, then all add up.
  *
- * Gradients are sums over targets (task.h), so the sum over ranks is the gradient of the whole batch and the
- * result is that of one process with the same batch, but for the order of sums. That order is the ranks' own:
- * the flat store is cut into a segment a rank, and the owner of a segment adds what the ranks have, from rank 0
- * upwards. So a run with N ranks has the same bits every time. The owner alone keeps the optimiser's state of its
- * segment and updates it; then the values go round.
+ * Gradients are sums over targets (task.h), so the sum over ranks is the gradient of the whole
+ * batch and the result is that of one process with the same batch, but for the order of sums. That
+ * order is the ranks' own: the flat store is cut into a segment a rank, and the owner of a segment
+ * adds what the ranks have, from rank 0 upwards. So a run with N ranks has the same bits every
+ * time. The owner alone keeps the optimiser's state of its segment and updates it; then the values
+ * go round.
  *
- * Ranks are the processes that an MPI launcher started (`mpirun -n 4 qkv train …`) of a build with QKV_MPI; else
- * there is one, and all of this costs nothing. A rank that dies takes the others with it, as MPI does; checkpoints
- * are whole at any moment. */
+ * Ranks are the processes that an MPI launcher started (`mpirun -n 4 qkv train …`) of a build
+ * with QKV_MPI; else there is one, and all of this costs nothing. A rank that dies takes the
+ * others with it, as MPI does; checkpoints are whole at any moment. */
 #ifndef QKV_TRAIN_PARALLEL_H
 #define QKV_TRAIN_PARALLEL_H
 
@@ -36,8 +37,8 @@ void qkv_parallel_share(void *data, size_t n);
 
 /* Segment r of a flat array is its elements cut[r] … cut[r + 1] − 1; rank r owns it. */
 
-/* x's own segment becomes the sum over the ranks, in their order; the other segments become zero. False: no
- * memory (message set). */
+/* x's own segment becomes the sum over the ranks, in their order; the other segments become
+ * zero. False: no memory (message set). */
 bool qkv_parallel_reduce(real *x, const int64_t *cut);
 /* Every segment becomes its owner's; `item` is the size of an element. */
 void qkv_parallel_gather(void *x, size_t item, const int64_t *cut);

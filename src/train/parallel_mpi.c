@@ -1,8 +1,10 @@
-/* Ranks over MPI. Only point-to-point messages of bounded size and a few small collectives are used: what an
- * implementation may add up in an order of its own (MPI_Allreduce) is not asked to add.
+/* Ranks over MPI. Only point-to-point messages of bounded size and a few small collectives are
+ * used: what an implementation may add up in an order of its own (MPI_Allreduce) is not asked to
+ * add.
  *
- * Segments travel in blocks: every rank sends block b of each segment to its owner while it receives block b of
- * its own from all others, so scratch is one block a rank whatever the model's size. */
+ * Segments travel in blocks: every rank sends block b of each segment to its owner while it
+ * receives block b of its own from all others, so scratch is one block a rank whatever the
+ * model's size. */
 #ifdef QKV_MPI
 #include "train/parallel.h"
 #include "base/mem.h"
@@ -18,7 +20,8 @@ enum { BLOCK = 1 << 18 /* elements of a message */, MOST_RANKS = 1024, MESSAGE =
 static int rank = 0, size = 1;
 static bool joined = false;
 
-/* Was this process started by a launcher? Else MPI is left alone: joining it takes time, and may not work. */
+/* Was this process started by a launcher? Else MPI is left alone: joining it takes time, and may
+ * not work. */
 static bool launched(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK",
                                         "MPI_LOCALNRANKS", NULL};
@@ -164,7 +167,8 @@ bool qkv_parallel_reduce(real *x, const int64_t *cut) {
     return true;
 }
 
-/* Sends the own segment to the ranks that want it (all, or rank 0) and receives what this one wants. */
+/* Sends the own segment to the ranks that want it (all, or rank 0) and receives what this one
+ * wants. */
 static void deliver(char *x, size_t item, const int64_t *cut, bool to_all) {
     mail m;
     m.n = 0;
