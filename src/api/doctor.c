@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "kern/kern.h"
+#include "train/parallel.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -78,6 +79,8 @@ static void about_build(facts *f) {
     add_text(f, "utf8proc", "utf8proc", utf8proc_version());
     pcre2_config(PCRE2_CONFIG_VERSION, text); /* "10.42 2022-12-11": shorter than the buffer */
     add_text(f, "pcre2", "PCRE2", text);
+    qkv_parallel_library(text, sizeof text);
+    add_text(f, "mpi", "MPI", text);
     add_text(f, "real", "numbers", sizeof(real) == 4 ? "float" : "double");
 }
 

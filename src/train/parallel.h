@@ -21,6 +21,9 @@ qkv_status qkv_parallel_begin(void);
 /* Leaves. To be called by all ranks, or by none: one that goes without it ends the others. */
 void qkv_parallel_end(void);
 
+/* The name of what carries the ranks in this build, in at most n − 1 bytes. */
+void qkv_parallel_library(char *out, size_t n);
+
 int qkv_parallel_rank(void);
 int qkv_parallel_size(void);
 

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,6 +52,15 @@ void qkv_parallel_end(void) {
     if (joined) MPI_Finalize();
     joined = false;
     size = 1; /* the rank stays: only one of the processes goes on to speak */
+}
+
+void qkv_parallel_library(char *out, size_t n) {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int len;
+    MPI_Get_library_version(text, &len);
+    text[strcspn(text, ",\n")] = 0;                          /* "Open MPI v4.1.4, package: …" */
+    for (char *tab; (tab = strchr(text, '\t'));) *tab = ' '; /* MPICH's */
+    snprintf(out, n, "%s", text);
 }
 
 int qkv_parallel_rank(void) {

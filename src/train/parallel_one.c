@@ -2,11 +2,17 @@
 #ifndef QKV_MPI
 #include "train/parallel.h"
 
+#include <stdio.h>
+
 qkv_status qkv_parallel_begin(void) {
     return QKV_OK;
 }
 
 void qkv_parallel_end(void) {}
+
+void qkv_parallel_library(char *out, size_t n) {
+    snprintf(out, n, "none (QKV_MPI builds with it)");
+}
 
 int qkv_parallel_rank(void) {
     return 0;
