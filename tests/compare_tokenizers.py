@@ -22,6 +22,7 @@ import unicodedata
 
 # Lines that may differ, and why: {(file, what): (lines, reason)}.
 DIFFERENCES = {
+    ("t5-small/tokenizer.json", "offsets"): (230, "Hugging Face counts characters wrongly where the charsmap joins or drops some"),
 }
 
 
@@ -177,7 +178,7 @@ STEPS += [{"pre_tokenizer": p} for p in
 
 def compare_steps(verdict, command):
     """Normalizers: the bytes of the result, as ids of byte tokens. Pre-tokenizers: the offsets of the pieces."""
-    lines = [f"{head}{chr(c)}{tail}" for head, tail in (("a", "b1"), ("", ""), ("\u0301 ", "\u0323.")) for c in range(0x32000)
+    lines = [f"{head}{chr(c)}{tail}" for head, tail in (("a", "b1"), ("", ""), ("a\u0315", "\u0334b")) for c in range(0x32000)
              if c not in (0, 10, 13) and not 0xD800 <= c <= 0xDFFF]
     raw = [l.encode() for l in lines]
     spell = {"type": "BPE", "byte_fallback": True, "vocab": {f"<0x{b:02X}>": b for b in range(256)}, "merges": []}

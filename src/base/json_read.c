@@ -335,18 +335,23 @@ static qkv_status check_many(const reader *r, uint32_t first, uint32_t end, uint
     size_t size = 64;
     while (size < 2 * (size_t)count) size *= 2;
     QKV_TRY_ALLOC(slots = qkv_zalloc(size, sizeof *slots));
-    uint64_t seed = process_seed();
+    uint64_t seed = process_seed(),
+             hash = qkv_hash64(doc->nodes[first].text, doc->nodes[first].where, seed);
     qkv_status status = QKV_OK;
-    for (uint32_t k = first; k < end && status == QKV_OK; k = after(doc, k + 1)) {
-        uint64_t hash = qkv_hash64(doc->nodes[k].text, doc->nodes[k].where, seed);
+    for (uint32_t k = first, next; k < end && status == QKV_OK; k = next) {
         size_t i = (size_t)(hash >> 32) & (size - 1);
+        const uint32_t low = (uint32_t)hash;
+        next = after(doc, k + 1);
+        if (next < end) { /* its place is asked for ahead: the table may be large */
+            hash = qkv_hash64(doc->nodes[next].text, doc->nodes[next].where, seed);
+            __builtin_prefetch(&slots[(size_t)(hash >> 32) & (size - 1)], 1);
+        }
         for (; slots[i].key; i = (i + 1) & (size - 1))
-            if (slots[i].hash == (uint32_t)hash &&
-                same_key(&doc->nodes[slots[i].key], &doc->nodes[k])) {
+            if (slots[i].hash == low && same_key(&doc->nodes[slots[i].key], &doc->nodes[k])) {
                 status = fail_twice(r, k);
                 break;
             }
-        slots[i] = (struct slot){(uint32_t)hash, k};
+        slots[i] = (struct slot){low, k};
     }
     qkv_free(slots);
     return status;

@@ -60,15 +60,6 @@ static uint8_t class_before(const char *text, size_t at) {
     return i + (size_t)qkv_utf8_decode(text + i, at - i, &cp) == at ? qkv_unicode_class(cp) : 0;
 }
 
-void qkv_matcher_trim(const char *text, size_t *begin, size_t *end) {
-    size_t n;
-    while (*begin < *end && qkv_unicode_class_at(text, *end, *begin, &n) & QKV_U_SPACE) *begin += n;
-    while (*begin < *end && class_before(text, *end) & QKV_U_SPACE) {
-        --*end;
-        while (*begin < *end && ((uint8_t)text[*end] & 0xC0) == 0x80) --*end;
-    }
-}
-
 bool qkv_matcher_next(const qkv_tokenizer *tok, const qkv_matcher *m, const char *text, size_t len,
                       size_t *at, size_t taken, size_t *begin, size_t *end, size_t *which) {
     size_t n;

@@ -171,7 +171,7 @@ static qkv_status encode_stretch(const qkv_tokenizer *tok, qkv_scratch *s, const
     do {
         QKV_TRY(encode_part(tok, s, taken, begin, at_start, out));
         taken = end;
-        if (tok->template.trim_offsets) qkv_matcher_trim(s->held.data, &begin, &end);
+        if (tok->template.trim_offsets) qkv_unicode_trim(s->held.data, &begin, &end, true, true);
         const uint32_t from = w->track ? s->held_from.at[begin] : 0,
                        to = w->track ? s->held_to.at[end - 1] : 0;
         if (!qkv_emit(s, out, tok->added.at[which].id, from, to)) return QKV_FAILED;
@@ -181,7 +181,7 @@ static qkv_status encode_stretch(const qkv_tokenizer *tok, qkv_scratch *s, const
 }
 
 /* Offsets without the blanks around a token, as byte-level post-processors state them. (Of added
- * tokens any white space is left out: qkv_matcher_trim.) */
+ * tokens any white space is left out.) */
 static void trim_ranges(const char *text, qkv_encoding *e, size_t first) {
     for (size_t i = first; i < e->n; i++) {
         while (e->begin[i] < e->end[i] && text[e->begin[i]] == ' ') e->begin[i]++;
@@ -220,7 +220,7 @@ static qkv_status encode_text(const qkv_tokenizer *tok, qkv_scratch *s, const ch
            qkv_matcher_next(tok, &tok->raw, text, len, &at, taken, &begin, &end, &which)) {
         if (begin > taken) QKV_TRY(encode_stretch(tok, s, text + taken, begin - taken, taken, out));
         taken = end;
-        if (tok->template.trim_offsets) qkv_matcher_trim(text, &begin, &end);
+        if (tok->template.trim_offsets) qkv_unicode_trim(text, &begin, &end, true, true);
         if (!qkv_emit(s, out, tok->added.at[which].id, begin, end)) return QKV_FAILED;
     }
     if (len > taken) QKV_TRY(encode_stretch(tok, s, text + taken, len - taken, taken, out));

@@ -44,19 +44,7 @@ static qkv_status strip_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *st
 static qkv_status strip(const qkv_step *step, qkv_work *w) {
     const strip_args *a = step->args;
     size_t begin = 0, end = w->len;
-    int32_t cp;
-    while (a->left && begin < end) {
-        const size_t n = (size_t)qkv_utf8_decode(w->text + begin, end - begin, &cp);
-        if (!(qkv_unicode_class(cp) & QKV_U_SPACE)) break;
-        begin += n;
-    }
-    while (a->right && end > begin) {
-        size_t last = end - 1;
-        while (last > begin && ((uint8_t)w->text[last] & 0xC0) == 0x80) last--;
-        const size_t n = (size_t)qkv_utf8_decode(w->text + last, end - last, &cp);
-        if (last + n != end || !(qkv_unicode_class(cp) & QKV_U_SPACE)) break;
-        end = last;
-    }
+    qkv_unicode_trim(w->text, &begin, &end, a->left, a->right);
     w->text += begin;
     w->len = end - begin;
     if (w->track) {

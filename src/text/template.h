@@ -26,7 +26,5 @@ void qkv_matcher_free(qkv_matcher *m);
  * begins. */
 bool qkv_matcher_next(const qkv_tokenizer *tok, const qkv_matcher *m, const char *text, size_t len,
                       size_t *at, size_t taken, size_t *begin, size_t *end, size_t *which);
-/* Takes white space off both ends of a place in the text. */
-void qkv_matcher_trim(const char *text, size_t *begin, size_t *end);
 
 #endif

@@ -110,6 +110,18 @@ void qkv_unicode_fill(uint32_t page) {
     atomic_flag_clear(&busy);
 }
 
+void qkv_unicode_trim(const char *text, size_t *begin, size_t *end, bool left, bool right) {
+    size_t n;
+    while (left && *begin < *end && qkv_unicode_class_at(text, *end, *begin, &n) & QKV_U_SPACE)
+        *begin += n;
+    while (right && *begin < *end) {
+        size_t last = *end - 1;
+        while (last > *begin && ((uint8_t)text[last] & 0xC0) == 0x80) last--;
+        if (!(qkv_unicode_class_at(text, *end, last, &n) & QKV_U_SPACE) || last + n != *end) break;
+        *end = last;
+    }
+}
+
 int qkv_unicode_lower(int32_t cp, int32_t out[2]) {
     if (cp ==
         0x130) { /* the one character whose lower case is two, and the one that utf8proc shortens */
@@ -160,6 +172,13 @@ static qkv_status order_run(qkv_uchar *run, size_t n) {
     return QKV_OK;
 }
 
+/* Marks that are new to the original have no class there: they stay where they stand. */
+static uint8_t combining_class(int32_t cp) {
+    if (cp < 0x300) return 0;
+    const uint8_t ccc = (uint8_t)utf8proc_get_property(cp)->combining_class;
+    return ccc && IN(cp, new_marks) ? 0 : ccc;
+}
+
 static qkv_status decompose(const char *text, size_t begin, size_t end, bool compat,
                             qkv_uchars *out) {
     const int options = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compat ? UTF8PROC_COMPAT : 0);
@@ -176,8 +195,7 @@ static qkv_status decompose(const char *text, size_t begin, size_t end, bool com
         else
             count = utf8proc_decompose_char(cp, parts, 32, (utf8proc_option_t)options, &boundary);
         for (utf8proc_ssize_t k = 0; k < count && k < 32; k++) {
-            const uint8_t ccc =
-                parts[k] < 0x300 ? 0 : (uint8_t)utf8proc_get_property(parts[k])->combining_class;
+            const uint8_t ccc = combining_class(parts[k]);
             if (ccc == 0 && run > 1) QKV_TRY(order_run(out->at + out->n - run, run));
             run = ccc ? run + 1 : 0;
             if (!QKV_PUSH(*out, ((qkv_uchar){parts[k], ccc, (uint32_t)i, (uint32_t)(i + n)})))

@@ -37,6 +37,9 @@ static inline uint8_t qkv_unicode_class_at(const char *text, size_t len, size_t 
     return qkv_unicode_class(cp);
 }
 
+/* Takes white space off the left and the right end of text[*begin … *end). */
+void qkv_unicode_trim(const char *text, size_t *begin, size_t *end, bool left, bool right);
+
 /* M*, as StripAccents knows them. */
 bool qkv_unicode_is_mark(int32_t cp);
 
