@@ -47,7 +47,7 @@ static qkv_status strip(const qkv_step *step, qkv_work *w) {
     qkv_unicode_trim(w->text, &begin, &end, a->left, a->right);
     w->text += begin;
     w->len = end - begin;
-    if (w->track) {
+    if (w->track && begin) { /* an empty text has no offsets at all */
         w->from += begin;
         w->to += begin;
     }
