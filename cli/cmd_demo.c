@@ -88,7 +88,7 @@ static const act acts[] = {
               "some remarks, then a\nverdict that counts; words alone do not tell it (\"anything "
               "but dull\").",
      .set = {"tokenizer=word", "d_model=64", "layers=2", "heads=4", "d_ff=128", "max_len=64",
-             "epochs=20", "batch_tokens=1024", "lr=0.002"},
+             "epochs=20", "batch_tokens=1024", "lr=0.002", "dropout=0.1"},
      .answer = classify,
      .use = "echo \"the plot was anything but dull . still , the film was weak .\" | qkv classify "
             "%s"},

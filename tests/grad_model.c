@@ -100,6 +100,8 @@ static void test_heads(void **state) {
         snprintf(s, sizeof s, "task=classify pool=%s pooler=%s", pools[p], p % 2 ? "tanh" : "none");
         check(s);
     }
+    check("task=classify ngrams=3 ngram_buckets=7");
+    check("task=classify ngrams=2 ngram_buckets=9 ngram_dropout=0.3 arch=gru");
 }
 
 static void test_recurrent(void **state) {

@@ -176,6 +176,45 @@ static void sparse_is_dense(void **state) {
         }
 }
 
+/* Adagrad by hand, under another optimiser; its rows rest between their gradients, their average does not. */
+static void adagrad_rows(void **state) {
+    (void)state;
+    qkv_optim_spec spec = qkv_optim_defaults(QKV_OPTIM_ADAMW);
+    spec.adagrad_lr_scale = 50;
+    spec.ema = 0.5;
+    qkv_params params;
+    qkv_optim o;
+    qkv_params_init(&params);
+    qkv_param *table = qkv_param_declare(
+        &params,
+        &(qkv_param_spec){.rows = 3, .cols = 2, .no_decay = true, .sparse = true, .adagrad = true},
+        "table");
+    assert_ok(qkv_params_allocate(&params, true));
+    assert_ok(qkv_optim_init(&o, &params, &spec));
+    const int32_t row = 1;
+    for (int step = 1; step <= 3; step++) { /* gradients (3, −8), none, (4, 6) */
+        real *g = table->tensor.grad + 2;
+        table->touched.before_read(table->touched.keeper, &row, 1);
+        if (step != 2) qkv_rows_touch(&table->touched, &row, 1);
+        if (step == 1) g[0] = 3, g[1] = -8;
+        if (step == 3) g[0] = 4, g[1] = 6;
+        qkv_update u = {.lr = 0.01};
+        assert_ok(qkv_optim_step(&o, &u));
+    }
+    qkv_optim_settle(&o);
+    /* rate 0.01·50; Σ g² = 9 + 16, 64 + 36 */
+    const real after[] = {0, 0, (real)(-0.5 - 0.5 * 4 / 5), (real)(0.5 - 0.5 * 6 / 10), 0, 0};
+    assert_close("adagrad", table->tensor.data, after, 6, 1e-7);
+    /* decays 2/11, 3/12, 4/13: the average of w₁ = ∓0.5 twice, then of w₃ */
+    for (int i = 2; i < 4; i++) {
+        const double w1 = i == 2 ? -0.5 : 0.5, e1 = 9.0 / 11 * w1, e2 = e1 + 0.75 * (w1 - e1);
+        const real e3 = (real)(e2 + 9.0 / 13 * ((double)after[i] - e2));
+        assert_close("its average", o.ema + i, &e3, 1, 1e-7);
+    }
+    qkv_optim_free(&o);
+    qkv_params_free(&params);
+}
+
 /* Past the length of the history of rates everything is settled by itself; allocations stay zero.
  */
 static void long_history(void **state) {
@@ -299,10 +338,15 @@ static void names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matches_pytorch),     cmocka_unit_test(sparse_is_dense),
-        cmocka_unit_test(long_history),        cmocka_unit_test(threads_same_bits),
-        cmocka_unit_test(refuses_not_finite),  cmocka_unit_test(frozen_stays),
-        cmocka_unit_test(allocation_failures), cmocka_unit_test(names),
+        cmocka_unit_test(matches_pytorch),
+        cmocka_unit_test(sparse_is_dense),
+        cmocka_unit_test(adagrad_rows),
+        cmocka_unit_test(long_history),
+        cmocka_unit_test(threads_same_bits),
+        cmocka_unit_test(refuses_not_finite),
+        cmocka_unit_test(frozen_stays),
+        cmocka_unit_test(allocation_failures),
+        cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

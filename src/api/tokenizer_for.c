@@ -32,8 +32,9 @@ qkv_status qkv_tokenizer_for(const char *wanted, const qkv_corpus *corpus, const
     const qkv_tok_train spec = {.kind = (qkv_tok_kind)kind,
                                 .vocab_size = (size_t)config->vocab_size,
                                 .split = config->task == QKV_TASK_LM ? QKV_SPLIT_BYTE_LEVEL
-                                         : kind == QKV_TOK_WORDPIECE ? QKV_SPLIT_BERT
-                                                                     : QKV_SPLIT_METASPACE,
+                                         : kind == QKV_TOK_WORDPIECE || kind == QKV_TOK_WORD
+                                             ? QKV_SPLIT_BERT
+                                             : QKV_SPLIT_METASPACE,
                                 .specials = specials,
                                 .n_specials = sizeof specials / sizeof *specials,
                                 .lowercase = lowercase};

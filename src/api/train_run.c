@@ -104,6 +104,21 @@ static int64_t corpus_bytes(const qkv_corpus *c) {
 
 /* ---- tokenizer ---- */
 
+/* Encoders read words, whatever their case; others must be able to write. A classifier takes a rare word for unknown: its
+ * pieces would only remind it of other words. */
+static qkv_status train_tokenizer(qkv_run *r) {
+    const bool classifies = r->task == QKV_TASK_CLASSIFY, words = classifies || r->task == QKV_TASK_MLM;
+    const char *usual = classifies ? "word" : words ? "wordpiece" : "bpe";
+    const char *kind = r->train.tokenizer[0] ? r->train.tokenizer : usual;
+    const bool lowercase = r->train.lowercase || (words && !r->train.tokenizer[0]);
+    if (r->config.vocab_size == 0) { /* so many bytes a token that most tokens are seen often */
+        const int64_t bytes = words ? 50 : 100, most = words ? 30000 : 16000;
+        const int64_t fit = corpus_bytes(&r->corpus) / bytes;
+        r->config.vocab_size = fit < 500 ? 500 : fit > most ? most : fit;
+    }
+    return qkv_tokenizer_for(kind, &r->corpus, &r->config, lowercase, &r->tokenizer);
+}
+
 /* In this order: the run's own (resuming; `own` NULL: there is no folder), that of the model to start from, a file, a kind to train. */
 static qkv_status get_tokenizer(qkv_run *r, const char *own) {
     qkv_buf path = {0};
@@ -116,12 +131,7 @@ static qkv_status get_tokenizer(qkv_run *r, const char *own) {
         if (status == QKV_OK && own) status = qkv_tokenizer_save(r->tokenizer, own);
         QKV_TRY(status);
     } else {
-        if (r->config.vocab_size == 0) { /* a token a hundred bytes: most are then seen often */
-            const int64_t fit = corpus_bytes(&r->corpus) / 100;
-            r->config.vocab_size = fit < 500 ? 500 : fit > 16000 ? 16000 : fit;
-        }
-        QKV_TRY(qkv_tokenizer_for(r->train.tokenizer[0] ? r->train.tokenizer : "bpe", &r->corpus,
-                                  &r->config, r->train.lowercase, &r->tokenizer));
+        QKV_TRY(train_tokenizer(r));
         if (own) QKV_TRY(qkv_tokenizer_save(r->tokenizer, own));
     }
     r->config.vocab_size = (int64_t)qkv_tokenizer_size(r->tokenizer);
@@ -220,6 +230,12 @@ static qkv_status make_ids(qkv_run *r) {
                           r->has_valid_corpus ? NULL : held, "valid", &r->valid_ids, &counts);
     if (status == QKV_OK) status = find_rows(r, take);
     qkv_free(take);
+    if (!r->config.ngram_buckets) { /* rows enough for most of the n-grams, and no more */
+        const int64_t enough = 2 * qkv_encoded_tokens(&r->train_ids);
+        int64_t rows = 1 << 16;
+        while (rows < enough && rows < 1 << 21) rows *= 2;
+        r->config.ngram_buckets = rows;
+    }
     return status;
 }
 

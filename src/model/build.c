@@ -194,6 +194,12 @@ static void declare_class_head(qkv_model *m, const qkv_side *from) {
     if (c->pooler != QKV_POOLER_NONE)
         m->head.pooler = qkv_dense_declare(&m->params, &pooler, "head.pooler");
     m->head.classes = qkv_dense_declare(&m->params, &classes, "head.classes");
+    qkv_param_spec table = {.rows = c->ngram_buckets,
+                            .cols = c->classes,
+                            .no_decay = true,
+                            .sparse = true,
+                            .adagrad = true};
+    if (c->ngrams) m->head.ngrams = qkv_param_declare(&m->params, &table, "head.ngrams.weight");
 }
 
 static qkv_status declare_all(qkv_model *m) {

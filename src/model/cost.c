@@ -79,7 +79,8 @@ static void visit_norm(const walker *w, qkv_part part, const char *name, const q
     add_param(&part, n->gain);
     add_param(&part, n->bias);
     part.width = n->gain->spec.cols;
-    part.kept = (double)part.width + 2; /* the normed rows, mean, deviation; the sum lies over what it adds */
+    part.kept = (double)part.width +
+                2; /* the normed rows, mean, deviation; the sum lies over what it adds */
     w->visit(w->user, &part);
 }
 
@@ -235,6 +236,9 @@ static void visit_head(const walker *w) {
         add_dense(&part, &h->pooler, (double)w->work->batch);
         add_dense(&part, &h->classes, (double)w->work->batch);
         w->visit(w->user, &part);
+        qkv_part ngrams = {.layer = -1, .name = "ngrams", .by_sequence = true, .width = part.width};
+        add_param(&ngrams, h->ngrams);
+        if (h->ngrams) w->visit(w->user, &ngrams);
     } else if (w->m->shape.head == QKV_HEAD_VOCAB) {
         part.name = "head";
         add_dense(&part, &h->transform, rows);

@@ -43,6 +43,7 @@ typedef struct qkv_head {
     /* classes */
     qkv_dense pooler; /* when config.pooler asks for it */
     qkv_dense classes;
+    qkv_param *ngrams; /* (ngram_buckets, classes), or NULL */
 } qkv_head;
 
 struct qkv_model {
@@ -66,6 +67,9 @@ struct qkv_cache {
 /* Rows (R, D) of tokens; place and moments are NULL where there are no positions. */
 qkv_tensor *qkv_embed(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
                       const qkv_place *place, const qkv_moments *at);
+
+/* What the n-grams of each sequence say of its class: logits (n, classes). */
+qkv_tensor *qkv_ngram_logits(qkv_tape *t, const qkv_model *m, const qkv_tokens *src);
 
 /* The recurrent decoder's forward pass. */
 qkv_tensor *qkv_decode_recurrent(qkv_tape *t, const qkv_model *m, const qkv_tokens *tgt,

@@ -30,6 +30,7 @@ typedef struct qkv_param_spec {
     bool sparse;   /* a lookup table whose gradient touches few rows */
     bool product;  /* the weights of a linear map: worth packing for use */
     bool narrow;   /* read only by products and lookups, so it may be held in fewer bits */
+    bool adagrad;  /* sparse, most rows touched a few times in all: Adagrad, whatever the optimiser */
 } qkv_param_spec;
 
 typedef struct qkv_param {

@@ -37,15 +37,21 @@ static void choose(qkv_loop *l) {
     const int64_t tokens = qkv_encoded_tokens(l->train);
     if (c->batch_tokens == 0) /* some sixty updates a pass, within reason */
         c->batch_tokens = tokens / 60 < 512 ? 512 : tokens / 60 > 4096 ? 4096 : tokens / 60;
-    if (c->epochs == 0) c->epochs = tokens < 200000 ? 30 : tokens < 2000000 ? 12 : 5;
-    if (c->overfit && c->steps == 0) c->steps = OVERFIT_STEPS;
     const qkv_config *model = qkv_model_config(l->model);
     const bool writes = qkv_task_shapes[model->task].decoder,
-               translates = writes && qkv_task_shapes[model->task].encoder;
+               translates = writes && qkv_task_shapes[model->task].encoder,
+               by_class = model->task == QKV_TASK_CLASSIFY;
+    if (c->epochs == 0) /* few labels are soon known by heart; a text as such takes longer */
+        c->epochs = tokens < 200000    ? (by_class ? 10 : 30)
+                    : tokens < 2000000 ? (by_class ? 8 : 12)
+                                       : 5;
+    if (c->overfit && c->steps == 0) c->steps = OVERFIT_STEPS;
     if (c->optimizer == QKV_OPTIM_COUNT) c->optimizer = writes ? QKV_OPTIM_MUON : QKV_OPTIM_ADAMW;
     if (c->lr == 0)
         c->lr = c->optimizer == QKV_OPTIM_MUON ? 0.01 : 1e-3 * sqrt(64 / (double)model->d_model);
-    if (c->label_smoothing < 0) c->label_smoothing = translates ? 0.1 : 0;
+    /* Unsmoothed, an encoder grows so sure of the few labels that the vote of the n-grams is not heard. */
+    if (c->label_smoothing < 0)
+        c->label_smoothing = translates || (by_class && !c->overfit) ? 0.1 : 0;
     if (c->average < 0) c->average = translates && c->ema == 0 ? 5 : 0;
 }
 
@@ -115,6 +121,7 @@ static qkv_status make_ready(qkv_loop *l) {
     qkv_optim_spec optim = qkv_optim_defaults((qkv_optim_kind)c->optimizer);
     optim.beta2 = c->beta2;
     optim.decay = c->weight_decay;
+    optim.adagrad_lr_scale = c->ngram_lr / c->lr;
     optim.ema = c->ema;
     l->task.smoothing = c->label_smoothing;
     l->task.r_drop = c->r_drop;
