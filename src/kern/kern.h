@@ -91,7 +91,7 @@ typedef struct qkv_attention {
     real dropout;                   /* of the weights; 0: none */
     qkv_rng rng;
     real *out;                      /* (Rq, heads·d_value) */
-    real *lse;                      /* (Rq, heads): log of each row's softmax sum; NULL when no backward follows */
+    real *lse;                      /* (Rq, heads): log₂ of each row's softmax sum; NULL when no backward follows */
 } qkv_attention;
 
 /* Dropout of weights: there are too many of them for a call of the generator each. The weight of query row `row` (of q),

@@ -5,7 +5,7 @@
  * each run there is one tile of scores S, turned into weights P in place:
  *     m' = max(m, max S),  P = exp2(S − m')
  *     l = l·exp2(m − m') + Σ P,  O = O·exp2(m − m') + P·V
- * and at the end out = O/l, lse = ln2·(m + log₂ l). Weights dropped out count in l but not in O.
+ * and at the end out = O/l, lse = m + log₂ l. Weights dropped out count in l but not in O.
  * With relative values the weights are also summed by relation, and that table times rel_v is added
  * to O.
  *
@@ -15,6 +15,10 @@
 #include "base/thread.h"
 #include "kern/isa/attention_block.h"
 
+/* Between these a row's unshifted weights have neither overflowed nor been cut off at 2⁻¹²⁶. */
+#define SUM_LEAST ((real)0x1p-40)
+#define SUM_MOST  ((real)0x1p60)
+
 #define FEW_QUERIES 8 /* of a sequence, times the heads that share a key head */
 
 typedef struct forward {
@@ -23,9 +27,11 @@ typedef struct forward {
     real *q, *scores, *out;              /* of one query block */
     real *tables_k, *tables_v;           /* by relation, for each row */
     real *top, *sum;                     /* m and l of each row */
-    int64_t ldq, ldo, ldt;
+    real *lanes;                         /* what l still gets, VW partial sums a row */
+    int64_t ldq, lds, ldo, ldt;
     int64_t packed; /* keys that are packed */
     bool few;       /* none: too few queries */
+    bool unshifted; /* m = 0 for all rows */
     drops drops;
 } forward;
 
@@ -34,6 +40,7 @@ static size_t lay_out(forward *f, const qkv_attention *a, int64_t n_k, real *bas
     carver c = {base, 0};
     *f = (forward){.a = a,
                    .ldq = round_up(a->d_head, VW),
+                   .lds = LDS,
                    .ldo = round_up(a->d_value, VW),
                    .ldt = round_up(a->relation.n, VW),
                    .packed = n_k};
@@ -44,6 +51,7 @@ static size_t lay_out(forward *f, const qkv_attention *a, int64_t n_k, real *bas
     f->out = carve(&c, ROWS * f->ldo);
     f->top = carve(&c, ROWS);
     f->sum = carve(&c, ROWS);
+    f->lanes = carve(&c, ROWS * VW);
     if (related(a)) f->tables_k = carve(&c, (a->rel_k ? ROWS : 1) * f->ldt);
     if (related(a) && a->rel_k) f->rel_k = carve(&c, panels_size(a->d_head, a->relation.n));
     if (values_related(a)) {
@@ -96,16 +104,11 @@ static void rescale(real *x, real factor, int64_t n) {
 }
 
 /* Turns a row of scores into weights and brings the row's m, l and O up to date. */
-static void weigh_row(forward *f, const block *b, const run *r, int32_t row) {
+static void shift_row(forward *f, const block *b, const run *r, int32_t row, real *x, range c) {
     const qkv_attention *a = f->a;
-    real *x = f->scores + row * LDS;
-    const range c = row_columns(r, row);
-    if (c.from >= c.to) {
-        memset(x, 0, (size_t)r->width * sizeof *x);
-        return;
-    }
     if (f->tables_k) add_related(b, r, row, f->tables_k + (a->rel_k ? row * f->ldt : 0), x);
     if (!r->full) blank(b, r, row, x, -INFINITY);
+    for (int32_t j = r->n; j < r->width; j++) x[j] = -INFINITY;
     const real top = largest(x, c);
     if (top > f->top[row]) {
         if (f->sum[row] > 0) { /* else there is nothing to rescale yet */
@@ -122,8 +125,25 @@ static void weigh_row(forward *f, const block *b, const run *r, int32_t row) {
         sum = sum_of(x, c);
     }
     f->sum[row] += sum;
+}
+
+/* Finishes a row of the tile: scores, or weights already when unshifted. */
+static void weigh_row(forward *f, const block *b, const run *r, int32_t row) {
+    const qkv_attention *a = f->a;
+    real *x = f->scores + row * f->lds;
+    const range c = row_columns(r, row);
+    if (c.from >= c.to) {
+        memset(x, 0, (size_t)r->width * sizeof *x);
+        return;
+    }
+    if (!f->unshifted) {
+        shift_row(f, b, r, row, x, c);
+    } else if (!r->full) {
+        blank(b, r, row, x, 0);
+        f->sum[row] += sum_of(x, c);
+    }
     if (a->dropout > 0) {
-        real factors[KEYS];
+        real factors[KEYS_FEW];
         drop_row(b, &f->drops, row, c, factors);
         multiply(x, factors, c);
     }
@@ -135,7 +155,8 @@ static void finish_row(forward *f, const block *b, int32_t h, int32_t row) {
     const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
     const real sum = f->sum[row];
     if (a->lse)
-        a->lse[q_row * a->heads + h] = sum > 0 ? LN2 * (f->top[row] + (real)log2((double)sum)) : 0;
+        a->lse[q_row * a->heads + h] =
+            sum > 0 ? (real)((double)f->top[row] + log2((double)sum)) : 0;
     copy_rows(f->out + row * f->ldo, 0, 1, a->d_value, sum > 0 ? 1 / sum : 0,
               a->out + q_row * a->ldo + (int64_t)h * a->d_value, 0);
 }
@@ -153,7 +174,7 @@ static void scores_of_few(forward *f, const block *b, const run *r, const real *
             for (int32_t c = 0; c < whole; c += VW)
                 sum = v_fma(v_load(q + c), v_load(key + c), sum);
             if (rest) sum = v_fma(v_load_n(q + whole, rest), v_load_n(key + whole, rest), sum);
-            f->scores[row * LDS + j] = v_sum(sum);
+            f->scores[row * f->lds + j] = v_sum(sum);
         }
     }
 }
@@ -163,7 +184,7 @@ static void scores_of_few(forward *f, const block *b, const run *r, const real *
 static void values_of_few(forward *f, const block *b, const run *r, const real *values) {
     const qkv_attention *a = f->a;
     for (int32_t row = 0; row < b->rows; row++) {
-        const real *p = f->scores + row * LDS;
+        const real *p = f->scores + row * f->lds;
         real *out = f->out + row * f->ldo;
         int32_t c = 0;
         for (; c + BATCH * VW <= a->d_value; c += BATCH * VW) {
@@ -195,36 +216,65 @@ static void attend_run(forward *f, const block *b, const run *r, int32_t h) {
     const qkv_attention *a = f->a;
     const int64_t key = a->k_layout.start[b->s] + r->from, kv = h / (a->heads / a->kv_heads);
     const range *strips = r->full ? NULL : r->strips;
+    const finish weights = {.rows = f->top, .sums = r->full ? f->lanes : NULL};
     if (f->few)
         scores_of_few(f, b, r, a->k + key * a->ldk + kv * a->d_head);
+    else if (f->unshifted)
+        product_weights(b->rows, f->q, f->ldq, f->keys + (int64_t)r->from * a->d_head,
+                        (int64_t)a->d_head * PANEL, a->d_head, f->scores, f->lds, r->n, strips,
+                        &weights);
     else
         product_scores(b->rows, f->q, f->ldq, f->keys + (int64_t)r->from * a->d_head,
-                       (int64_t)a->d_head * PANEL, a->d_head, f->scores, LDS, r->width, strips);
+                       (int64_t)a->d_head * PANEL, a->d_head, f->scores, f->lds, r->width, strips);
     drop_begin_run(b, r, &f->drops);
     for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, row);
     if (f->few)
         values_of_few(f, b, r, a->v + key * a->ldv + kv * a->d_value);
     else
-        product_rows(b->rows, f->scores, LDS, f->values + (int64_t)r->from * PANEL,
+        product_rows(b->rows, f->scores, f->lds, f->values + (int64_t)r->from * PANEL,
                      f->packed * PANEL, r->n, f->out, f->ldo, a->d_value, strips);
 }
 
+/* m, l and O of a block's rows over all keys they see. */
+static void attend_rows(forward *f, const block *b, int32_t h) {
+    const qkv_attention *a = f->a;
+    memset(f->out, 0, (size_t)(b->rows * f->ldo) * sizeof *f->out);
+    memset(f->lanes, 0, (size_t)(b->rows * VW) * sizeof *f->lanes);
+    if (f->tables_v) memset(f->tables_v, 0, (size_t)(b->rows * f->ldt) * sizeof *f->tables_v);
+    for (int32_t row = 0; row < b->rows; row++)
+        f->top[row] = f->unshifted ? 0 : -INFINITY, f->sum[row] = 0;
+    run r;
+    FOR_RUNS(b, &r) attend_run(f, b, &r, h);
+    if (f->tables_v)
+        product_rows(b->rows, f->tables_v, f->ldt, f->rel_v, (int64_t)a->relation.n * PANEL,
+                     a->relation.n, f->out, f->ldo, a->d_value, NULL);
+    for (int32_t row = 0; row < b->rows; row++) f->sum[row] += v_sum(v_load(f->lanes + row * VW));
+}
+
+/* A softmax may be shifted as one likes while its weights are normal numbers, and the scores of
+ * most models are small: so m = 0 is tried first, and the weights leave the product's registers as
+ * such. A row whose sum says that something was too large or all too small is done again. */
 static void attend_block(forward *f, const block *b, int32_t h) {
     const qkv_attention *a = f->a;
     const real *q =
         a->q + (a->q_layout.start[b->s] + (int64_t)b->i0) * a->ldq + (int64_t)h * a->d_head;
     copy_rows(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, f->q, f->ldq);
     if (f->tables_k) score_tables(b, h, f->q, f->ldq, f->rel_k, f->tables_k);
-    memset(f->out, 0, (size_t)(b->rows * f->ldo) * sizeof *f->out);
-    if (f->tables_v) memset(f->tables_v, 0, (size_t)(b->rows * f->ldt) * sizeof *f->tables_v);
-    for (int32_t row = 0; row < b->rows; row++) f->top[row] = -INFINITY, f->sum[row] = 0;
     drop_begin_block(b, h, &f->drops);
-    run r;
-    FOR_RUNS(b, &r) attend_run(f, b, &r, h);
-    if (f->tables_v)
-        product_rows(b->rows, f->tables_v, f->ldt, f->rel_v, (int64_t)a->relation.n * PANEL,
-                     a->relation.n, f->out, f->ldo, a->d_value, NULL);
-    for (int32_t row = 0; row < b->rows; row++) finish_row(f, b, h, row);
+    f->unshifted = !f->tables_k && !f->few;
+    attend_rows(f, b, h);
+    bool again[ROWS], any = false;
+    for (int32_t row = 0; row < b->rows; row++) {
+        const real sum = f->sum[row];
+        again[row] = f->unshifted && sum != 0 && !(sum >= SUM_LEAST && sum <= SUM_MOST);
+        any = any || again[row];
+        if (!again[row]) finish_row(f, b, h, row);
+    }
+    if (!any) return;
+    f->unshifted = false;
+    attend_rows(f, b, h);
+    for (int32_t row = 0; row < b->rows; row++)
+        if (again[row]) finish_row(f, b, h, row);
 }
 
 /* Query blocks [from, to) of sequence s for all heads that use key head kv. */
@@ -242,9 +292,11 @@ static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, 
     if (!base) return false;
     lay_out(&f, a, n_k, base);
     f.few = few;
+    if (few) f.lds = KEYS_FEW; /* at most FEW_QUERIES rows: in the room of ROWS shorter ones */
     pack(&f, s, kv, n_k);
     for (int32_t i = from; i < to; i++) {
         look_at_block(a, s, i, &b);
+        if (few) b.keys = KEYS_FEW;
         for (int32_t h = kv * group; h < (kv + 1) * group; h++) attend_block(&f, &b, h);
     }
     return true;

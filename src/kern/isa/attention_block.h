@@ -16,12 +16,13 @@
 #include "kern/isa/attention_tile.h"
 #include "kern/isa/random.h"
 
-#define ROWS QKV_QUERY_BLOCK
-#define KEYS DROP_RUN /* keys of a run at most: dropout is made a run at a time */
+#define ROWS     QKV_QUERY_BLOCK
+#define KEYS     128 /* keys of a run: its tiles stay in the nearest caches until used up */
+#define KEYS_FEW 512 /* with few rows, whose tiles are small: fewer runs, fewer roundings */
 /* A tile's row stride: not a power of two, so that the rows of a column spread over the cache. */
 #define LDS      (KEYS + 16)
-#define RUN_UNIT (PANEL < 16 ? 16 : PANEL)    /* whole panels, and whole groups of dropout */
-#define STRIPS   ((KEYS + STRIP - 1) / STRIP) /* of rows or of keys */
+#define RUN_UNIT (PANEL < 16 ? 16 : PANEL)        /* whole panels, and whole groups of dropout */
+#define STRIPS   ((KEYS_FEW + STRIP - 1) / STRIP) /* of rows or of keys */
 #define LOG2E    ((real)1.44269504088896340736)
 #define LN2      ((real)0.69314718055994530942)
 
@@ -29,6 +30,7 @@ typedef struct block {
     const qkv_attention *a;
     int32_t s, n_k;         /* sequence, its keys */
     int32_t i0, rows, pos0; /* first query (within the sequence), how many, position of the first */
+    int32_t keys;           /* of a run at most: KEYS, unless the caller says otherwise */
     qkv_span spans[QKV_SPANS_MAX];
     int n_spans;
     range seen[QKV_SPANS_MAX]; /* keys that some row sees, in order, apart by at least a panel's
@@ -80,7 +82,7 @@ static inline range row_span(const block *b, int32_t row, int k, int32_t from, i
 /* Looks at query block `index` of sequence s: rows, spans, keys seen. */
 static inline void look_at_block(const qkv_attention *a, int32_t s, int32_t index, block *b) {
     const int32_t p0 = position0(a, s), n = qkv_layout_len(&a->q_layout, s);
-    b->a = a, b->s = s, b->n_k = qkv_layout_len(&a->k_layout, s);
+    b->a = a, b->s = s, b->n_k = qkv_layout_len(&a->k_layout, s), b->keys = KEYS;
     b->pos0 = max32(p0, (p0 / ROWS + index) * ROWS);
     b->i0 = b->pos0 - p0;
     b->rows = min32((p0 / ROWS + index + 1) * ROWS - b->pos0, n - b->i0);
@@ -112,7 +114,7 @@ static inline bool all_see_all(const block *b, int32_t from, int32_t to) {
 /* Describes the run of keys [from, to). */
 static inline void look_at_run(const block *b, int32_t from, int32_t to, run *r) {
     r->from = from, r->n = to - from, r->width = (int32_t)round_up(to - from, VW);
-    r->full = r->width == r->n && all_see_all(b, from, to);
+    r->full = all_see_all(b, from, to);
     if (r->full) return;
     for (int32_t row = 0; row < b->rows; row++) {
         range hull = {r->n, 0};
@@ -145,8 +147,8 @@ static inline void look_at_key_strips(const block *b, const run *r, range *out) 
     for (int seen_ = 0; seen_ < (b)->n_seen; seen_++)                                              \
         for (int32_t key_ = (b)->seen[seen_].from;                                                 \
              key_ < (b)->seen[seen_].to &&                                                         \
-             (look_at_run(b, key_, min32(key_ + KEYS, (b)->seen[seen_].to), r), true);             \
-             key_ += KEYS)
+             (look_at_run(b, key_, min32(key_ + (b)->keys, (b)->seen[seen_].to), r), true);        \
+             key_ += (b)->keys)
 
 /* Columns of a row's hull, widened to whole vectors. */
 static inline range row_columns(const run *r, int32_t row) {
@@ -169,7 +171,7 @@ static inline void blank(const block *b, const run *r, int32_t row, real *x, rea
 /* ---- dropout of weights: see qkv_attention_drop_bits ---- */
 
 typedef struct drops {
-    uint32_t rows[ROWS], columns[KEYS / 2];
+    uint32_t rows[ROWS], columns[KEYS_FEW / 2];
 } drops;
 
 static inline void drop_begin_block(const block *b, int32_t h, drops *d) {

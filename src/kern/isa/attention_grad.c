@@ -26,7 +26,7 @@ typedef struct backward {
     real *q, *q_panels, *dout, *dout_panels, *dq;               /* of one query block */
     real *weights, *ds;                                         /* tiles */
     real *tables_k, *tables_v, *sums_k, *sums_v;                /* by relation, for each row */
-    real *lse, *inner;             /* of each row: lse in units of log 2; D */
+    real *lse, *inner;             /* of each row: −lse in units of log 2; −D */
     real *dk, *dv;                 /* sums of the item, one row a key */
     real *dbias, *drel_k, *drel_v; /* sums of the unit */
     int64_t ldq, ldo, ldt;
@@ -106,8 +106,8 @@ static void begin_block(backward *w, const block *b, int32_t h) {
             sum = v_fma(v_load_n(out + row * a->ldo + j, n),
                         v_load_n(w->dout + row * w->ldo + j, n), sum);
         }
-        w->inner[row] = v_sum(sum);
-        w->lse[row] = a->lse[(row0 + row) * a->heads + h] * LOG2E;
+        w->inner[row] = -v_sum(sum);
+        w->lse[row] = -a->lse[(row0 + row) * a->heads + h];
     }
     if (w->tables_k) {
         score_tables(b, h, w->q, w->ldq, w->rel_k_t, w->tables_k);
@@ -120,37 +120,62 @@ static void begin_block(backward *w, const block *b, int32_t h) {
     }
 }
 
-/* From S and dP of a row to the weights that met V, and dS. */
-static void weigh_row(backward *w, const block *b, const run *r, int32_t row) {
+/* From S and dP of a row to the weights that met V, and dS; from P and dP when `p` are weights
+ * already. */
+static void slope_row(backward *w, const block *b, const run *r, int32_t row, bool weights) {
     const qkv_attention *a = w->a;
     real *p = w->weights + row * LDS, *ds = w->ds + row * LDS;
     const range c = row_columns(r, row);
-    if (c.from < c.to) {
-        const vreal lse = v_set(w->lse[row]), inner = v_set(w->inner[row]);
-        if (w->tables_k) add_related(b, r, row, w->tables_k + (a->rel_k ? row * w->ldt : 0), p);
-        if (w->tables_v) add_related(b, r, row, w->tables_v + row * w->ldt, ds);
-        if (a->dropout > 0) {
-            real factors[KEYS];
-            drop_row(b, &w->drops, row, c, factors);
-            for (int32_t j = c.from; j < c.to; j += VW) {
-                const vreal weight = v_exp2_down(v_load(p + j) - lse), factor = v_load(factors + j);
-                v_store(ds + j, weight * (v_load(ds + j) * factor - inner));
-                v_store(p + j, weight * factor);
-            }
-        } else {
-            for (int32_t j = c.from; j < c.to; j += VW) {
-                const vreal weight = v_exp2_down(v_load(p + j) - lse);
-                v_store(ds + j, weight * (v_load(ds + j) - inner));
-                v_store(p + j, weight);
-            }
+    if (c.from >= c.to) return;
+    const vreal lse = v_set(w->lse[row]), inner = v_set(w->inner[row]);
+    if (w->tables_k) add_related(b, r, row, w->tables_k + (a->rel_k ? row * w->ldt : 0), p);
+    if (w->tables_v) add_related(b, r, row, w->tables_v + row * w->ldt, ds);
+    real factors[KEYS];
+    if (a->dropout > 0)
+        drop_row(b, &w->drops, row, c, factors);
+    else
+        for (int32_t j = c.from; j < c.to; j++) factors[j] = 1;
+    for (int32_t j = c.from; j < c.to; j += VW) {
+        const vreal x = v_load(p + j), factor = v_load(factors + j);
+        const vreal weight = weights ? x : v_exp2_bounded(x + lse);
+        v_store(ds + j, weight * (v_load(ds + j) * factor + inner));
+        v_store(p + j, weight * factor);
+    }
+}
+
+/* P·drop and dS of one run of keys. Where nothing is added to S they leave the product's registers
+ * as weights, and where nothing is to be dropped dS does so too. */
+static void make_tiles(backward *w, const block *b, const run *r, const range *strips) {
+    const qkv_attention *a = w->a;
+    const real *keys = w->keys_t + (int64_t)r->from * a->d_head;
+    const real *values = w->values_t + (int64_t)r->from * a->d_value;
+    const int64_t panel_k = (int64_t)a->d_head * PANEL, panel_v = (int64_t)a->d_value * PANEL;
+    const bool weights = !w->tables_k, slopes = weights && !w->tables_v && a->dropout <= 0;
+    const finish to_weights = {.rows = w->lse};
+    const finish to_slopes = {.rows = w->inner, .weights = w->weights};
+    if (weights)
+        product_weights(b->rows, w->q, w->ldq, keys, panel_k, a->d_head, w->weights, LDS, r->n,
+                        strips, &to_weights);
+    else
+        product_scores(b->rows, w->q, w->ldq, keys, panel_k, a->d_head, w->weights, LDS, r->width,
+                       strips);
+    if (slopes)
+        product_slopes(b->rows, w->dout, w->ldo, values, panel_v, a->d_value, w->ds, LDS, r->n,
+                       strips, &to_slopes);
+    else
+        product_scores(b->rows, w->dout, w->ldo, values, panel_v, a->d_value, w->ds, LDS, r->width,
+                       strips);
+    if (!slopes) drop_begin_run(b, r, &w->drops);
+    for (int32_t row = 0; row < b->rows; row++) {
+        real *p = w->weights + row * LDS, *ds = w->ds + row * LDS;
+        if (!slopes) slope_row(w, b, r, row, weights);
+        if (!r->full) {
+            blank(b, r, row, p, 0);
+            blank(b, r, row, ds, 0);
         }
+        if (w->sums_k) collect_related(b, r, row, ds, w->sums_k + (a->rel_k ? row * w->ldt : 0));
+        if (w->sums_v) collect_related(b, r, row, p, w->sums_v + row * w->ldt);
     }
-    if (!r->full) {
-        blank(b, r, row, p, 0);
-        blank(b, r, row, ds, 0);
-    }
-    if (w->sums_k) collect_related(b, r, row, ds, w->sums_k + (a->rel_k ? row * w->ldt : 0));
-    if (w->sums_v) collect_related(b, r, row, p, w->sums_v + row * w->ldt);
 }
 
 /* One run of keys: both tiles, then the three products with them. */
@@ -160,12 +185,7 @@ static void do_run(backward *w, const block *b, const run *r, int64_t n_k) {
     range key_strips[STRIPS];
     if (!r->full) look_at_key_strips(b, r, key_strips);
     const range *rows = r->full ? NULL : key_strips;
-    product_scores(b->rows, w->q, w->ldq, w->keys_t + (int64_t)r->from * a->d_head,
-                   (int64_t)a->d_head * PANEL, a->d_head, w->weights, LDS, r->width, strips);
-    product_scores(b->rows, w->dout, w->ldo, w->values_t + (int64_t)r->from * a->d_value,
-                   (int64_t)a->d_value * PANEL, a->d_value, w->ds, LDS, r->width, strips);
-    drop_begin_run(b, r, &w->drops);
-    for (int32_t row = 0; row < b->rows; row++) weigh_row(w, b, r, row);
+    make_tiles(w, b, r, strips);
     if (w->g->dv)
         product_columns(r->n, w->weights, LDS, w->dout_panels, (int64_t)b->rows * PANEL, b->rows,
                         w->dv + r->from * w->ldo, w->ldo, a->d_value, rows);

@@ -69,6 +69,101 @@ typedef struct range {
     int32_t from, to;
 } range;
 
+/* What a tile of scores becomes before it leaves the registers. */
+typedef struct finish {
+    const real *rows;    /* where each row's sums start */
+    const real *columns; /* added to that, PANEL reals: −FAR for the columns that are padding */
+    real *sums;          /* weights: VW partial sums for each row, added to; or NULL */
+    const real *weights; /* slopes: by which they are multiplied, laid out as C */
+} finish;
+
+#define FAR 1000 /* a score from which exp2 makes nothing */
+
+/* C = exp2(start + A·B), or (weights given) C = weights·(start + A·B); mr is a constant where it is
+ * inlined. */
+INLINE void tile_finished(int mr, bool slopes, const real *a, int64_t lda, const real *b, int64_t k,
+                          real *c, int64_t ldc, const finish *f) {
+    vreal sum[STRIP][2];
+#pragma GCC unroll 6
+    for (int i = 0; i < mr; i++)
+        for (int v = 0; v < 2; v++) {
+            sum[i][v] = v_set(f->rows[i]);
+            if (!slopes) sum[i][v] = sum[i][v] + v_load(f->columns + v * VW);
+        }
+    for (int64_t p = 0; p < k; p++) {
+        const vreal right[2] = {v_load(b + p * PANEL), v_load(b + p * PANEL + VW)};
+#pragma GCC unroll 6
+        for (int i = 0; i < mr; i++) {
+            const vreal left = v_set(a[i * lda + p]);
+            sum[i][0] = v_fma(left, right[0], sum[i][0]);
+            sum[i][1] = v_fma(left, right[1], sum[i][1]);
+        }
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < mr; i++) {
+        for (int v = 0; v < 2; v++) {
+            if (slopes)
+                sum[i][v] = sum[i][v] * v_load(f->weights + i * ldc + v * VW);
+            else
+                sum[i][v] = v_exp2_bounded(sum[i][v]);
+            v_store(c + i * ldc + v * VW, sum[i][v]);
+        }
+        if (!slopes && f->sums)
+            v_store(f->sums + i * VW, v_load(f->sums + i * VW) + (sum[i][0] + sum[i][1]));
+    }
+}
+
+INLINE void tile_finished_any(int mr, bool slopes, const real *a, int64_t lda, const real *b,
+                              int64_t k, real *c, int64_t ldc, const finish *f) {
+#define ROWS_OF(mr)                                                                                \
+    case mr:                                                                                       \
+        tile_finished(mr, slopes, a, lda, b, k, c, ldc, f);                                        \
+        break;
+    switch (mr) {
+        ROWS_OF(1)
+        ROWS_OF(2)
+        ROWS_OF(3)
+        ROWS_OF(4)
+        ROWS_OF(5)
+        ROWS_OF(6)
+    }
+#undef ROWS_OF
+}
+
+/* All panels of C, of a strip only those that `columns` of it touches (NULL: all); n columns are no
+ * padding. `rows` and `weights` of `whole` start at C's first row and column. */
+INLINE void product_finished(bool slopes, int32_t m, const real *a, int64_t lda, const real *b,
+                             int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
+                             const range *columns, const finish *whole) {
+    for (int32_t j = 0; j < n; j += PANEL, b += panel) {
+        real start[PANEL];
+        for (int32_t i = 0; i < PANEL; i++) start[i] = j + i < n ? 0 : -FAR;
+        for (int32_t i = 0, s = 0; i < m; i += STRIP, s++) {
+            if (columns && (columns[s].from >= j + PANEL || columns[s].to <= j)) continue;
+            const finish f = {.rows = whole->rows + i,
+                              .columns = start,
+                              .sums = whole->sums ? whole->sums + i * VW : NULL,
+                              .weights = slopes ? whole->weights + i * ldc + j : NULL};
+            tile_finished_any(m - i < STRIP ? m - i : STRIP, slopes, a + i * lda, lda, b, k,
+                              c + i * ldc + j, ldc, &f);
+        }
+    }
+}
+
+/* C = exp2(rows + A·B), and the sums of its rows */
+static inline void product_weights(int32_t m, const real *a, int64_t lda, const real *b,
+                                   int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
+                                   const range *columns, const finish *f) {
+    product_finished(false, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+}
+
+/* C = weights·(rows + A·B) */
+static inline void product_slopes(int32_t m, const real *a, int64_t lda, const real *b,
+                                  int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
+                                  const range *columns, const finish *f) {
+    product_finished(true, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+}
+
 /* C = A·B by rows of A, only the panels of C that `columns` of the row's strip touches (NULL: all).
  */
 static inline void product_scores(int32_t m, const real *a, int64_t lda, const real *b,

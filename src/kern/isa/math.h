@@ -36,6 +36,10 @@ static inline vreal v_exp2_down(vreal x) {
     for (int i = 0; i < VW; i++) x[i] = exp2(x[i]);
     return x;
 }
+/* The same for any x; above 64 it stays at 2⁶⁴. */
+static inline vreal v_exp2_bounded(vreal x) {
+    return v_exp2_down(v_min(v_set(64), x));
+}
 static inline vreal v_tanh(vreal x) {
     for (int i = 0; i < VW; i++) x[i] = tanh(x[i]);
     return x;
@@ -97,6 +101,9 @@ static inline vreal v_exp2_down(vreal x) {
     p = v_fma(p, r, v_set(0.69314698f));
     p = v_fma(p, r, v_set(1.0f));
     return (vreal)((vint)p + ((vint)t << 23));
+}
+static inline vreal v_exp2_bounded(vreal x) {
+    return v_exp2_down(v_min(v_set(64), x));
 }
 
 /* Near 0 an odd polynomial, where 1 − 2/(e²ˣ + 1) would cancel. */
