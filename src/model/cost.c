@@ -73,14 +73,16 @@ static void add_dense(qkv_part *part, const qkv_dense *d, double rows) {
     part->kept += (double)d->weight->spec.rows;
 }
 
-static void visit_norm(const walker *w, qkv_part part, const char *name, const qkv_norm_layer *n) {
+/* `brief`: the normed rows are made again in backward. */
+static void visit_norm(const walker *w, qkv_part part, const char *name, const qkv_norm_layer *n,
+                       bool brief) {
     if (!n->gain) return;
     part.name = name;
     add_param(&part, n->gain);
     add_param(&part, n->bias);
     part.width = n->gain->spec.cols;
-    part.kept = (double)part.width +
-                2; /* the normed rows, mean, deviation; the sum lies over what it adds */
+    part.kept =
+        brief ? 2 : (double)part.width + 2; /* mean, deviation; the sum lies over what it adds */
     w->visit(w->user, &part);
 }
 
@@ -126,14 +128,13 @@ static void visit_cross(const walker *w, qkv_part part, const qkv_layer *l) {
 
 static void visit_ffn(const walker *w, qkv_part part, const qkv_ffn *f) {
     double rows = rows_of(w, part.target);
-    double before =
-        qkv_ffn_shapes[f->kind].act == QKV_ACT_RELU ? 0 : (double)f->in.weight->spec.rows;
     part.name = "ffn";
     part.width = f->out.weight->spec.rows;
     part.inside = f->out.weight->spec.cols;
     add_dense(&part, &f->in, rows);
     add_dense(&part, &f->out, rows);
-    part.kept = before + (double)part.inside + (double)part.width;
+    part.kept =
+        (double)f->in.weight->spec.rows + (double)part.width; /* before or after the activation */
     w->visit(w->user, &part);
 }
 
@@ -142,17 +143,17 @@ static void visit_stack(const walker *w, const qkv_side *side, qkv_part part) {
     for (int32_t i = 0; i < s->spec.layers; i++) {
         const qkv_layer *l = &s->layers[i];
         part.layer = i;
-        visit_norm(w, part, "attention_norm", &l->self_norm);
+        visit_norm(w, part, "attention_norm", &l->self_norm, s->spec.pre_norm);
         visit_attention(w, part, s, l);
         if (s->spec.cross) {
-            visit_norm(w, part, "cross_norm", &l->cross_norm);
+            visit_norm(w, part, "cross_norm", &l->cross_norm, s->spec.pre_norm);
             visit_cross(w, part, l);
         }
-        visit_norm(w, part, "ffn_norm", &l->ffn_norm);
+        visit_norm(w, part, "ffn_norm", &l->ffn_norm, s->spec.pre_norm);
         visit_ffn(w, part, &l->ffn);
     }
     part.layer = -1;
-    visit_norm(w, part, "norm", &s->final_norm);
+    visit_norm(w, part, "norm", &s->final_norm, false);
 }
 
 static void visit_cell(const walker *w, qkv_part part, const qkv_rnn *r, const qkv_rnn_cell *cell,
@@ -217,7 +218,7 @@ static void visit_side(const walker *w, const qkv_side *side) {
         add_param(&position, side->stack.position.table);
         w->visit(w->user, &position);
     }
-    visit_norm(w, part, "embedding_norm", &side->embedding.norm);
+    visit_norm(w, part, "embedding_norm", &side->embedding.norm, false);
     if (side->recurrent)
         visit_rnn(w, side, part);
     else

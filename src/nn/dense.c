@@ -48,12 +48,23 @@ qkv_norm_layer qkv_norm_declare(qkv_params *p, qkv_norm_kind kind, int64_t width
     return n;
 }
 
-qkv_tensor *qkv_norm_apply(qkv_tape *t, const qkv_norm_layer *n, qkv_tensor *x,
-                           qkv_tensor *residual, qkv_tensor **sum) {
+static qkv_tensor *norm(qkv_tape *t, const qkv_norm_layer *n, qkv_tensor *x, qkv_tensor *residual,
+                        qkv_tensor **sum, bool brief) {
     qkv_norm_spec spec = {.kind = n->kind,
                           .eps = n->eps,
                           .residual = residual,
                           .dropout = n->dropout,
-                          .last_reader = true};
+                          .last_reader = true,
+                          .brief = brief};
     return qkv_norm(t, x, qkv_of(n->gain), qkv_of(n->bias), &spec, sum);
+}
+
+qkv_tensor *qkv_norm_apply(qkv_tape *t, const qkv_norm_layer *n, qkv_tensor *x,
+                           qkv_tensor *residual, qkv_tensor **sum) {
+    return norm(t, n, x, residual, sum, false);
+}
+
+qkv_tensor *qkv_norm_brief(qkv_tape *t, const qkv_norm_layer *n, qkv_tensor *x,
+                           qkv_tensor *residual, qkv_tensor **sum) {
+    return norm(t, n, x, residual, sum, true);
 }

@@ -51,6 +51,9 @@ qkv_norm_layer qkv_norm_declare(qkv_params *p, qkv_norm_kind kind, int64_t width
  */
 qkv_tensor *qkv_norm_apply(qkv_tape *t, const qkv_norm_layer *n, qkv_tensor *x,
                            qkv_tensor *residual, qkv_tensor **sum);
+/* The same for one reader: the result is brief. */
+qkv_tensor *qkv_norm_brief(qkv_tape *t, const qkv_norm_layer *n, qkv_tensor *x,
+                           qkv_tensor *residual, qkv_tensor **sum);
 extern const char *const qkv_norm_names[];
 
 /* A parameter as the input of an op; NULL for an absent one. */

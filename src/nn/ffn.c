@@ -40,6 +40,7 @@ qkv_tensor *qkv_ffn_apply(qkv_tape *t, const qkv_ffn *f, qkv_tensor *x) {
     qkv_ffn_shape shape = qkv_ffn_shapes[f->kind];
     qkv_tensor *hidden = shape.gated
                              ? qkv_gated(t, x, qkv_of(f->in.weight), qkv_of(f->in.bias), shape.act)
-                             : qkv_dense_apply(t, &f->in, x, shape.act); /* (R, F) */
-    return qkv_dense_apply(t, &f->out, hidden, QKV_ACT_NONE);            /* (R, D) */
+                             : qkv_linear_brief(t, x, qkv_of(f->in.weight), qkv_of(f->in.bias),
+                                                shape.act);   /* (R, F) */
+    return qkv_dense_apply(t, &f->out, hidden, QKV_ACT_NONE); /* (R, D) */
 }

@@ -108,10 +108,10 @@ typedef struct stream {
     qkv_tensor *x, *pending;
 } stream;
 
-/* What a part reads. */
+/* What a part reads, and nobody else. */
 static qkv_tensor *enter(stream *s, const qkv_norm_layer *norm) {
     if (!s->pre_norm) return s->x;
-    qkv_tensor *y = qkv_norm_apply(s->t, norm, s->x, s->pending, s->pending ? &s->x : NULL);
+    qkv_tensor *y = qkv_norm_brief(s->t, norm, s->x, s->pending, s->pending ? &s->x : NULL);
     s->pending = NULL;
     return y;
 }
@@ -145,5 +145,5 @@ qkv_tensor *qkv_stack_apply(qkv_tape *t, const qkv_stack *s, qkv_tensor *x, cons
         qkv_tensor *each = enter(&r, &l->ffn_norm);
         leave(&r, &l->ffn_norm, qkv_ffn_apply(t, &l->ffn, each));
     }
-    return r.pre_norm ? enter(&r, &s->final_norm) : r.x;
+    return r.pre_norm ? qkv_norm_apply(t, &s->final_norm, r.x, r.pending, NULL) : r.x;
 }

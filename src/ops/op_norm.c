@@ -4,7 +4,7 @@
  * With g = dy·gain and means over the row (μ and ρ depend on s too):
  *   ds = ρ·(g − mean g − h·mean(g·h)) + what arrives at s from elsewhere;  RMS: without mean g
  *   dgain = Σ dy·h,  dbias = Σ dy,   dx = ds,   dr = dropout(ds) with the same mask
- * Kept: s and two numbers a row. ds takes the place of dy and is handed on to x without a copy. */
+ * Kept: s and two numbers a row (and y, unless it is brief: made again from those). ds takes the place of dy and is handed on to x without a copy. */
 #include "ops/ops.h"
 #include "ops/expect.h"
 
@@ -44,7 +44,15 @@ static void backward(qkv_tape *t, qkv_node *node) {
     qkv_grad_pass(t, ds, x);
 }
 
-const qkv_op qkv_op_norm = {.name = "norm", .backward = backward};
+static void remake(qkv_tape *t, qkv_node *node) {
+    const saved *s = node->saved;
+    const qkv_tensor *gain = node->in[2], *bias = node->in[3], *y = node->out[0];
+    (void)t;
+    qkv_kern_get()->norm_again(s->s, gain->data, bias ? bias->data : NULL, s->stats, y->data,
+                               y->rows, y->cols);
+}
+
+const qkv_op qkv_op_norm = {.name = "norm", .backward = backward, .remake = remake};
 
 static bool arguments_fit(qkv_tape *t, const qkv_tensor *x, const qkv_tensor *gain,
                           const qkv_tensor *bias, const qkv_norm_spec *spec) {
@@ -67,7 +75,10 @@ qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *b
                      const qkv_norm_spec *spec, qkv_tensor **sum) {
     if (sum) *sum = &t->nothing;
     if (qkv_tape_stopped(t) || !arguments_fit(t, x, gain, bias, spec)) return &t->nothing;
-    qkv_tensor *r = spec->residual, *y = qkv_tensor_new(t, x->rows, x->cols);
+    qkv_tensor *r = spec->residual;
+    qkv_tensor *y = spec->brief
+                        ? qkv_tensor_new_brief(t, QKV_TENSORS(x, r, gain, bias), x->rows, x->cols)
+                        : qkv_tensor_new(t, x->rows, x->cols);
     qkv_tensor *s = r ? sum_in(t, r, spec->last_reader) : NULL;
     saved *keep = qkv_tape_alloc(t, &qkv_op_norm, sizeof *keep);
     real *stats = qkv_tape_alloc(t, &qkv_op_norm, (size_t)(2 * x->rows) * sizeof(real));

@@ -38,9 +38,11 @@ qkv_tensor *qkv_embedding_bag(qkv_tape *t, qkv_tensor *table /* (V, D) */,
 
 /* act(x Wᵀ + b): x (R, in), w (out, in), b (1, out) or NULL. */
 qkv_tensor *qkv_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act);
+/* The same for one reader: brief where the activation keeps its input anyway (GELU, SiLU). */
+qkv_tensor *qkv_linear_brief(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act);
 
 /* act(x Waᵀ)·(x Wbᵀ), the hidden layer of SwiGLU and GEGLU: w (2F, in) holds Wa above Wb; b (1, 2F)
- * or NULL. */
+ * or NULL. For one reader: the result is brief. */
 qkv_tensor *qkv_gated(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act);
 
 /* s = x + dropout(residual), y = norm(s)·gain + bias. Returns y; *sum (when not NULL) gets s. */
@@ -50,6 +52,7 @@ typedef struct qkv_norm_spec {
     qkv_tensor *residual; /* (R, D) or NULL */
     real dropout;         /* of the residual */
     bool last_reader;     /* nobody else reads the residual: the sum may take its memory */
+    bool brief;           /* y has one reader, and is made again for its backward */
 } qkv_norm_spec;
 qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *bias,
                      const qkv_norm_spec *spec, qkv_tensor **sum);

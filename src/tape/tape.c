@@ -67,16 +67,50 @@ static qkv_tensor *header(qkv_tape *t, qkv_tensor x) {
     return made;
 }
 
-qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols) {
-    if (qkv_tape_stopped(t)) return &t->nothing;
+static bool size_fits(qkv_tape *t, int64_t rows, int64_t cols) {
     size_t n, bytes;
-    if (rows < 1 || cols < 1 || qkv_mul_over((size_t)rows, (size_t)cols, &n) ||
-        qkv_mul_over(n, sizeof(real), &bytes))
-        return qkv_tape_fail(t, NULL, QKV_USAGE, "a tensor cannot be %lld×%lld", (long long)rows,
-                             (long long)cols);
-    real *data = qkv_tape_alloc(t, NULL, bytes);
+    if (qkv_tape_stopped(t)) return false;
+    if (rows >= 1 && cols >= 1 && !qkv_mul_over((size_t)rows, (size_t)cols, &n) &&
+        !qkv_mul_over(n, sizeof(real), &bytes) && bytes <= INT64_MAX)
+        return true;
+    qkv_tape_fail(t, NULL, QKV_USAGE, "a tensor cannot be %lld×%lld", (long long)rows,
+                  (long long)cols);
+    return false;
+}
+
+qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols) {
+    if (!size_fits(t, rows, cols)) return &t->nothing;
+    real *data = qkv_tape_alloc(t, NULL, (size_t)(rows * cols) * sizeof *data);
     if (!data) return &t->nothing;
     return header(t, (qkv_tensor){.rows = rows, .cols = cols, .ld = cols, .data = data});
+}
+
+qkv_tensor *qkv_tensor_new_brief(qkv_tape *t, qkv_tensor *const *in, size_t n_in, int64_t rows,
+                                 int64_t cols) {
+    /* Without a node nobody could make the data again. */
+    if (!qkv_tape_records(t, in, n_in)) return qkv_tensor_new(t, rows, cols);
+    if (!size_fits(t, rows, cols)) return &t->nothing;
+    real *data = qkv_heap_take(&t->heap, (size_t)(rows * cols) * sizeof *data);
+    if (!data) return qkv_tape_fail_below(t, NULL);
+    return header(
+        t, (qkv_tensor){.rows = rows, .cols = cols, .ld = cols, .data = data, .brief = true});
+}
+
+void qkv_tensor_done(qkv_tensor *x) {
+    if (!x->brief) return;
+    qkv_heap_give(x->data);
+    x->data = NULL;
+}
+
+const real *qkv_tensor_again(qkv_tape *t, qkv_tensor *x) {
+    if (qkv_tape_stopped(t)) return NULL;
+    if (x->data) return x->data;
+    x->data = qkv_heap_take(&t->heap, (size_t)(x->rows * x->cols) * sizeof *x->data);
+    if (x->data)
+        x->maker->op->remake(t, x->maker);
+    else
+        qkv_tape_fail_below(t, x->maker->op);
+    return x->data;
 }
 
 qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols) {
@@ -183,7 +217,7 @@ qkv_tensor *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in
     *node = (qkv_node){.op = op, .saved = saved, .index = index};
     for (size_t i = 0; i < n_in; i++) node->in[i] = in[i];
     for (size_t i = 0; i < n_out; i++)
-        if ((node->out[i] = out[i])) out[i]->wants_grad = true;
+        if ((node->out[i] = out[i])) out[i]->wants_grad = true, out[i]->maker = node;
     t->nodes[t->n_nodes++] = node;
     return out[0];
 }

@@ -42,6 +42,8 @@ struct qkv_tensor {
     bool wants_grad;
     bool is_param;    /* grad belongs to the parameter store: always add */
     bool spare;       /* its maker does not read it again: a last reader may overwrite it */
+    bool brief;       /* data lives from its maker to its one reader, see qkv_tensor_new_brief */
+    qkv_node *maker;  /* the node it came from, when that was recorded */
     qkv_tensor *base; /* for a view: the tensor that it shares data and gradient with */
     int64_t base_from,
         base_to; /* the columns of base that the view is; empty when it is not whole columns */
@@ -68,6 +70,8 @@ struct qkv_op {
     /* Adds to (or fills) the gradients of node->in that want one, from those of node->out, which it
      * may destroy. What it takes from qkv_tape_alloc is given back when it returns. */
     void (*backward)(qkv_tape *t, qkv_node *node);
+    /* For an op with a brief output: fills out[0]'s data again, from what backward needs anyway. */
+    void (*remake)(qkv_tape *t, qkv_node *node);
     bool root; /* its gradients were made in forward, for an upstream gradient of 1: it must be a
                   loss */
 };
@@ -121,6 +125,13 @@ static inline void qkv_tape_rewind(qkv_tape *t, qkv_arena_mark mark) {
 
 /* A new rows×cols tensor in the arena, data uninitialised. */
 qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols);
+/* The output of an op (with these inputs) that can be made again at little cost: not kept from
+ * forward to backward. Its one reader calls _done when it has read it, in backward _again before
+ * reading and _done after. A reader that does neither only keeps it in memory. */
+qkv_tensor *qkv_tensor_new_brief(qkv_tape *t, qkv_tensor *const *in, size_t n_in, int64_t rows,
+                                 int64_t cols);
+void qkv_tensor_done(qkv_tensor *x);                      /* nothing for tensors that are kept */
+const real *qkv_tensor_again(qkv_tape *t, qkv_tensor *x); /* its data; NULL without memory */
 /* A leaf over memory of the caller's that outlives the step: an input, or a constant table. Set
  * wants_grad to get one. */
 qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols);

@@ -9,23 +9,51 @@
 #include "base/thread.h"
 #include "kern/isa/random.h"
 
-/* n lanes of a row from i on */
-#define FOR_ROW(i, n, d) for (int64_t i = 0, n = 0; n = (d)-i < VW ? (d)-i : VW, i < (d); i += VW)
+/* Runs the statements for n lanes of a row of d from i on: whole vectors, for which loads and stores
+ * need no mask, then what is left. */
+#define FOR_ROW(i, n, d, ...)                                                                      \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        for (; i + VW <= (d); i += VW) {                                                           \
+            enum { n = VW };                                                                       \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+        if (i < (d)) {                                                                             \
+            const int64_t n = (d)-i;                                                               \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    } while (0)
 
 static void add_residual(const real *x, const real *r, real p, qkv_rng rng, int64_t index, real *s,
                          int64_t d) {
     if (p <= 0) {
-        FOR_ROW(i, n, d) v_store_n(s + i, v_load_n(x + i, n) + v_load_n(r + i, n), n);
+        FOR_ROW(i, n, d, v_store_n(s + i, v_load_n(x + i, n) + v_load_n(r + i, n), n););
         return;
     }
     real factors[DROP_RUN];
     for (int64_t b = 0; b < d; b += DROP_RUN) {
         const int64_t count = d - b < DROP_RUN ? d - b : DROP_RUN;
         drop_factors(rng, (uint64_t)(index + b), count, p, factors);
-        FOR_ROW(i, n, count)
-        v_store_n(s + b + i,
-                  v_load_n(x + b + i, n) + v_load_n(r + b + i, n) * v_load_n(factors + i, n), n);
+        FOR_ROW(i, n, count, {
+            const vreal kept = v_load_n(r + b + i, n) * v_load_n(factors + i, n);
+            v_store_n(s + b + i, v_load_n(x + b + i, n) + kept, n);
+        });
     }
+}
+
+static void apply_row(const real *s, const real *gain, const real *bias, const real *stats, real *y,
+                      int64_t d) {
+    const real mean = stats[0], inv = stats[1];
+    if (bias)
+        FOR_ROW(i, n, d, {
+            const vreal h = (v_load_n(s + i, n) - mean) * inv;
+            v_store_n(y + i, h * v_load_n(gain + i, n) + v_load_n(bias + i, n), n);
+        });
+    else
+        FOR_ROW(i, n, d, {
+            const vreal h = (v_load_n(s + i, n) - mean) * inv;
+            v_store_n(y + i, h * v_load_n(gain + i, n), n);
+        });
 }
 
 static void norm_row(qkv_norm_kind kind, const real *s, const real *gain, const real *bias,
@@ -33,23 +61,18 @@ static void norm_row(qkv_norm_kind kind, const real *s, const real *gain, const 
     real mean = 0;
     if (kind == QKV_NORM_LAYER) {
         vreal sum = v_set(0);
-        FOR_ROW(i, n, d) sum = sum + v_load_n(s + i, n);
+        FOR_ROW(i, n, d, sum = sum + v_load_n(s + i, n););
         mean = v_sum(sum) / (real)d;
     }
     vreal squares = v_set(0);
-    FOR_ROW(i, n, d) {
+    FOR_ROW(i, n, d, {
         vreal c = v_load_n(s + i, n) - mean;
         if (n < VW) c = v_load_n((const real *)&c, n); /* lanes beyond the row count nothing */
         squares = v_fma(c, c, squares);
-    }
-    const real inv = 1 / (real)sqrt((double)(v_sum(squares) / (real)d + eps));
-    FOR_ROW(i, n, d) {
-        vreal h = (v_load_n(s + i, n) - mean) * inv * v_load_n(gain + i, n);
-        if (bias) h = h + v_load_n(bias + i, n);
-        v_store_n(y + i, h, n);
-    }
+    });
     stats[0] = mean;
-    stats[1] = inv;
+    stats[1] = 1 / (real)sqrt((double)(v_sum(squares) / (real)d + eps));
+    apply_row(s, gain, bias, stats, y, d);
 }
 
 void KERN_NAME(norm)(qkv_norm_kind kind, const real *x, const real *r, real p, qkv_rng rng,
@@ -68,29 +91,36 @@ void KERN_NAME(norm)(qkv_norm_kind kind, const real *x, const real *r, real p, q
     }
 }
 
+void KERN_NAME(norm_again)(const real *s, const real *gain, const real *bias, const real *stats,
+                           real *y, int64_t rows, int64_t d) {
+    QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
+    for (int64_t row = 0; row < rows; row++)
+        apply_row(s + row * d, gain, bias, stats + 2 * row, y + row * d, d);
+}
+
 /* dgain and dbias here are this block of rows' own sums. */
 static void norm_grad_row(qkv_norm_kind kind, const real *s, const real *gain, const real *stats,
                           const real *dy, const real *ds_in, real *ds, real *dgain, real *dbias,
                           int64_t d) {
     const real mean = stats[0], inv = stats[1];
     vreal sum_g = v_set(0), sum_gh = v_set(0);
-    FOR_ROW(i, n, d) {
-        vreal h = (v_load_n(s + i, n) - mean) * inv, dyv = v_load_n(dy + i, n),
-              g = dyv * v_load_n(gain + i, n);
+    FOR_ROW(i, n, d, {
+        const vreal h = (v_load_n(s + i, n) - mean) * inv, dyv = v_load_n(dy + i, n);
+        const vreal g = dyv * v_load_n(gain + i, n);
         sum_g = sum_g + g;
         sum_gh = v_fma(g, h, sum_gh);
         v_store_n(dgain + i, v_fma(dyv, h, v_load_n(dgain + i, n)), n);
         v_store_n(dbias + i, dyv + v_load_n(dbias + i, n), n);
-    }
+    });
     const real mean_g = kind == QKV_NORM_LAYER ? v_sum(sum_g) / (real)d : 0,
                mean_gh = v_sum(sum_gh) / (real)d;
-    FOR_ROW(i, n, d) {
-        vreal h = (v_load_n(s + i, n) - mean) * inv,
-              g = v_load_n(dy + i, n) * v_load_n(gain + i, n);
+    FOR_ROW(i, n, d, {
+        const vreal h = (v_load_n(s + i, n) - mean) * inv;
+        const vreal g = v_load_n(dy + i, n) * v_load_n(gain + i, n);
         vreal out = (g - mean_g - h * mean_gh) * inv;
         if (ds_in) out = out + v_load_n(ds_in + i, n);
         v_store_n(ds + i, out, n);
-    }
+    });
 }
 
 #define ROW_BLOCKS 64

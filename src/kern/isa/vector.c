@@ -130,6 +130,38 @@ void KERN_NAME(act_grad)(qkv_act act, const real *x, const real *y, const real *
     FOR_BLOCKS(b, n) act_grad_run(act, x + b, y + b, dy + b, dx + b, span(b, n));
 }
 
+static inline __attribute__((always_inline)) void slopes_loop(qkv_act act, real *x, real *y,
+                                                              int64_t n) {
+    int64_t i = 0;
+    for (; i + VW <= n; i += VW) {
+        const vreal in = v_load(x + i), out = v_act(act, in);
+        v_store(y + i, out);
+        v_store(x + i, v_act_grad(act, in, out));
+    }
+    if (i < n) {
+        const vreal in = v_load_n(x + i, n - i), out = v_act(act, in);
+        v_store_n(y + i, out, n - i);
+        v_store_n(x + i, v_act_grad(act, in, out), n - i);
+    }
+}
+
+static void slopes_run(qkv_act act, real *x, real *y, int64_t n) {
+    switch (act) {
+#define CASE(name)                                                                                 \
+    case QKV_ACT_##name:                                                                           \
+        slopes_loop(QKV_ACT_##name, x, y, n);                                                      \
+        break;
+        FOR_ACTS(CASE)
+#undef CASE
+    case QKV_ACT_COUNT:
+        break;
+    }
+}
+
+void KERN_NAME(act_slopes)(qkv_act act, real *x, real *y, int64_t n) {
+    FOR_BLOCKS(b, n) slopes_run(act, x + b, y + b, span(b, n));
+}
+
 static void gate_row(qkv_act act, const real *a, const real *b, real *y, int64_t d) {
     for (int64_t i = 0; i < d; i += VW) {
         int64_t n = d - i < VW ? d - i : VW;
@@ -235,16 +267,22 @@ void KERN_NAME(dropout)(const real *x, real *y, int64_t n, real p, qkv_rng rng, 
     }
 }
 
-#define TILE 16
-
+/* Blocks of VW×VW in registers; what does not fill one, element by element. */
 void KERN_NAME(transpose)(const real *x, int64_t rows, int64_t cols, int64_t ldx, real *y,
                           int64_t ldy) {
     QKV_PARALLEL_FOR_IF(rows * cols >= QKV_PARALLEL_FROM)
-    for (int64_t c0 = 0; c0 < cols; c0 += TILE)
-        for (int64_t r0 = 0; r0 < rows; r0 += TILE) {
-            const int64_t c1 = c0 + TILE < cols ? c0 + TILE : cols,
-                          r1 = r0 + TILE < rows ? r0 + TILE : rows;
-            for (int64_t c = c0; c < c1; c++)
-                for (int64_t r = r0; r < r1; r++) y[c * ldy + r] = x[r * ldx + c];
+    for (int64_t c0 = 0; c0 < cols; c0 += VW)
+        for (int64_t r0 = 0; r0 < rows; r0 += VW) {
+            if (c0 + VW <= cols && r0 + VW <= rows) {
+                vreal t[VW];
+                V_UNROLL(16)
+                for (int i = 0; i < VW; i++) t[i] = v_load(x + (r0 + i) * ldx + c0);
+                v_transpose(t);
+                V_UNROLL(16)
+                for (int i = 0; i < VW; i++) v_store(y + (c0 + i) * ldy + r0, t[i]);
+                continue;
+            }
+            for (int64_t c = c0; c < cols && c < c0 + VW; c++)
+                for (int64_t r = r0; r < rows && r < r0 + VW; r++) y[c * ldy + r] = x[r * ldx + c];
         }
 }
