@@ -84,8 +84,13 @@ static cli_option option_of(const qkv_key *k, const char *section) {
 static void add_table(rows *r, qkv_key_table table, const char *section) {
     qkv_key k;
     for (size_t i = 0; qkv_key_row(table, i, &k); i++) {
+        char name[80]; /* decided before anything is made that nobody would keep */
+        snprintf(name, sizeof name, "%s", k.name);
+        for (char *c = name; *c; c++)
+            if (*c == '_') *c = '-';
+        if (has_own(r->command, name) || among(r->command->no_keys, k.name)) continue;
         const cli_option o = option_of(&k, section);
-        if (!o.name || has_own(r->command, o.name) || among(r->command->no_keys, k.name)) continue;
+        if (!o.name) continue;
         cli_option *list = realloc(r->list, (r->n + 1) * sizeof *list);
         if (!list) return;
         r->list = list;
