@@ -31,14 +31,17 @@ prepare() {
     esac
 }
 
-# What fastText is given: lower case, punctuation apart; Chinese as single characters.
+# What fastText is given: lower case, punctuation apart; Chinese as single characters; shuffled, since it reads in order and
+# some files are sorted by label.
 normalise() {
     python3 - "$1" "$2" "$3" <<'P'
-import re, sys
+import random, re, sys
 work, source, target = sys.argv[1:]
-with open(source, encoding="utf-8", newline="\n") as rows, open(target, "w", encoding="utf-8") as out:
-    for row in rows.read().split("\n"):
-        if not row: continue
+with open(source, encoding="utf-8", newline="\n") as file:
+    rows = [row for row in file.read().split("\n") if row]
+random.Random(1).shuffle(rows)
+with open(target, "w", encoding="utf-8") as out:
+    for row in rows:
         label, text = row.split("\t", 1)
         words = list(text.replace(" ", "")) if work == "hotel" else re.findall(r"[\w']+|[^\w\s]", text.lower())
         print(f"__label__{label}", *words, file=out)
