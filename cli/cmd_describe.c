@@ -1,9 +1,6 @@
 /* qkv describe: shapes, parameters, work and memory of a model, without making its weights. */
 #include "command.h"
 
-#include <errno.h>
-#include <string.h>
-
 static const cli_option options[] = {
     {.name = "preset",
      .letter = 'p',
@@ -46,21 +43,6 @@ static int list_presets(void) {
     return 0;
 }
 
-static bool ends_in(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-static int write_to(const char *path, char *text) {
-    FILE *file = fopen(path, "w");
-    bool written = file && fputs(text, file) >= 0;
-    if (file && fclose(file) != 0) written = false;
-    qkv_text_free(text);
-    if (written) return 0;
-    fprintf(stderr, "qkv: cannot write %s: %s\n", path, strerror(errno));
-    return qkv_status_exit_code(QKV_FAILED);
-}
-
 static int run(const cli_args *a) {
     char *text = NULL;
     if (cli_flag(a, "presets")) return list_presets();
@@ -76,13 +58,13 @@ static int run(const cli_args *a) {
                                     .set = (const char *const *)set,
                                     .batch = cli_int(a, "batch"),
                                     .length = cli_int(a, "length")};
-    bool json = cli_flag(a, "json") || (path && ends_in(path, ".json"));
-    qkv_show how = path && ends_in(path, ".svg") ? QKV_SHOW_SVG
-                   : json                        ? QKV_SHOW_JSON
-                                                 : QKV_SHOW_TABLE;
+    bool json = cli_flag(a, "json") || (path && cli_ends_in(path, ".json"));
+    qkv_show how = path && cli_ends_in(path, ".svg") ? QKV_SHOW_SVG
+                   : json                            ? QKV_SHOW_JSON
+                                                     : QKV_SHOW_TABLE;
     qkv_status status = qkv_describe(&request, how, &text);
     cli_pairs_free(set);
-    return status == QKV_OK && path ? write_to(path, text) : cli_print(status, text);
+    return path ? cli_write_to(path, status, text) : cli_print(status, text);
 }
 
 const cli_command command_describe = {

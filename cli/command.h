@@ -65,6 +65,10 @@ size_t cli_rows(const cli_command *c, const cli_option **out);
 char **cli_pairs(const cli_args *a);
 void cli_pairs_free(char **pairs);
 
+/* output.c: the same into a file, which is named when it cannot be written. */
+int cli_write_to(const char *path, qkv_status status, char *text);
+bool cli_ends_in(const char *text, const char *end);
+
 /* help.c */
 void cli_help_all(FILE *out);
 void cli_help(FILE *out, const char *path, const char *summary, const cli_command *c);

@@ -171,7 +171,7 @@ QKV_API bool qkv_bench_row(size_t i, const char **name, const char **summary);
 /* ---- models, described ---- */
 
 /* How a result is written. */
-typedef enum qkv_show { QKV_SHOW_TABLE, QKV_SHOW_JSON, QKV_SHOW_SVG } qkv_show;
+typedef enum qkv_show { QKV_SHOW_TABLE, QKV_SHOW_JSON, QKV_SHOW_SVG, QKV_SHOW_HTML } qkv_show;
 
 typedef struct qkv_describe_request {
     const char *model;      /* a model folder or a config.json; NULL: none */
@@ -231,10 +231,19 @@ typedef struct qkv_progress {
     const char *text;      /* NOTE: valid during the call */
 } qkv_progress;
 
+/* A row of training data given in memory; what a task does not use stays zero. */
+typedef struct qkv_train_row {
+    qkv_text label;  /* classify */
+    qkv_text text;   /* valid UTF-8; translate: the source */
+    qkv_text second; /* translate: the target; classify: the second text of a pair */
+} qkv_train_row;
+
 typedef struct qkv_train_request {
     const char *task;          /* classify, translate, lm, mlm */
     const char *const *train;  /* files, NULL at the end */
-    const char *const *valid;  /* the same; NULL: some of the training data is held out */
+    const qkv_train_row *rows; /* instead of files: read during the call, and the caller's */
+    size_t n_rows;
+    const char *const *valid;  /* files to validate on; NULL: some of the training data is held out */
     const char *out;           /* folder of the run and of the model; a run that is there is resumed */
     const char *preset;        /* NULL: chosen from the size of the data */
     const char *config;        /* a JSON file of keys (config.json, run.json) that `set` comes on top of; or NULL */
@@ -286,8 +295,9 @@ QKV_API const char *qkv_text_model_label(const qkv_text_model *m, size_t i);
 /* For a model with structural positions: the dependency trees of texts to come, from a CoNLL-U file. A text is found by what
  * it says. May be called for several files. */
 QKV_API qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path);
-/* probabilities (n rows of as many as there are labels) of each class for each text. */
-QKV_API qkv_status qkv_classify(qkv_text_model *m, const qkv_text *texts, size_t n, float *probabilities);
+/* probabilities (n rows of as many as there are labels) of each class for each text. May be called from several threads
+ * with one model. */
+QKV_API qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n, float *probabilities);
 
 /* ---- translation ---- */
 
@@ -382,6 +392,54 @@ typedef struct qkv_generated {
 /* Goes on from the prompt. *text (may be NULL) gets all that was written; *about (may be NULL) how it went. */
 QKV_API qkv_status qkv_generate(const qkv_text_model *m, const char *prompt, size_t len,
                                 const qkv_generate_options *options, char **text, qkv_generated *about);
+
+/* ---- what the model looks at ---- */
+
+/* One kind of attention of a pass: "encoder" and "decoder" (self-attention), "cross" (the decoder asks the encoder). */
+typedef struct qkv_attention_part {
+    const char *name, *title;
+    bool self; /* queries and keys are the same tokens */
+    int32_t layers, heads;
+    int32_t queries, keys;
+    const char *const *query_names, *const *key_names; /* the tokens as text; of cross-attention: the token being written */
+    const float *weights;                              /* (layers, heads, queries, keys); a query's sum to 1 */
+} qkv_attention_part;
+
+typedef struct qkv_attention_parts {
+    qkv_attention_part *at;
+    size_t n;
+    const char *title, *subtitle; /* of pictures: the text; the model and its answer */
+    void *memory;
+} qkv_attention_parts;
+
+/* The attention weights of one pass over a text, and for a translator over its target (NULL: what it translates the text
+ * to). Free with qkv_attention_free. May be called from several threads with one model. */
+QKV_API qkv_status qkv_attention_of(const qkv_text_model *m, const qkv_text *text, const qkv_text *target,
+                                    qkv_attention_parts *out);
+QKV_API void qkv_attention_free(qkv_attention_parts *a);
+
+typedef struct qkv_head_statistics {
+    double entropy;  /* of a query's weights, in bits; the mean over queries, as the others */
+    double distance; /* |query − key| in tokens, weighted; NaN unless `self` */
+    double peak;     /* largest weight */
+} qkv_head_statistics;
+QKV_API qkv_head_statistics qkv_attention_head(const qkv_attention_part *part, int32_t layer, int32_t head);
+
+typedef struct qkv_attention_style {
+    qkv_show how; /* TABLE: for a terminal; JSON: weights and statistics; SVG; HTML: one page that needs nothing else */
+    bool colour;  /* terminal: with colours */
+    int columns;  /* terminal: its width; 0: 80 */
+} qkv_attention_style;
+QKV_API qkv_status qkv_attention_show(const qkv_attention_parts *a, const qkv_attention_style *style, char **text);
+
+/* ---- vectors ---- */
+
+/* Numbers in the vector of a text: the model's width. */
+QKV_API size_t qkv_embed_width(const qkv_text_model *m);
+/* One vector a text (n rows of qkv_embed_width floats): the encoder's pooled output as the classifier sees it, the mean
+ * of the encoder's (translate, mlm) or of the decoder's (lm) rows otherwise. Results do not depend on what else is
+ * embedded. May be called from several threads with one model. */
+QKV_API qkv_status qkv_embed(const qkv_text_model *m, const qkv_text *texts, size_t n, float *vectors);
 
 /* ---- scores ---- */
 

@@ -11,9 +11,10 @@ enum { BATCH_TOKENS = 4096 };
 /* ---- counting ---- */
 
 /* The answers of a batch of examples: softmax, the largest, the loss of the true class. */
-static qkv_status count_answers(qkv_text_model *m, const qkv_batch *batch, qkv_scores *s) {
-    qkv_tensor *logits = qkv_model_classify(&m->tape, m->model, &batch->src);
-    QKV_TRY(qkv_tape_status(&m->tape));
+static qkv_status count_answers(const qkv_text_model *m, qkv_tape *t, const qkv_batch *batch,
+                                qkv_scores *s) {
+    qkv_tensor *logits = qkv_model_classify(t, m->model, &batch->src);
+    QKV_TRY(qkv_tape_status(t));
     qkv_kern_get()->softmax(logits->data, logits->data, logits->rows, logits->cols);
     for (int64_t i = 0; i < batch->n_targets; i++) {
         const real *p = logits->data + i * logits->ld;
@@ -29,19 +30,19 @@ static qkv_status count_answers(qkv_text_model *m, const qkv_batch *batch, qkv_s
     return QKV_OK;
 }
 
-static qkv_status count_batch(qkv_text_model *m, const qkv_task *task, const qkv_batcher *b,
-                              int64_t i, qkv_scores *s) {
+static qkv_status count_batch(const qkv_text_model *m, qkv_tape *t, const qkv_task *task,
+                              const qkv_batcher *b, int64_t i, qkv_scores *s) {
     int64_t n;
     const int64_t *examples = qkv_batcher_get(b, i, &n);
     qkv_batch batch = {.n_sequences = n};
     qkv_loss_out out;
-    qkv_tape_begin(&m->tape, QKV_EVAL, 0, (uint64_t)i);
+    qkv_tape_begin(t, QKV_EVAL, 0, (uint64_t)i);
     if (s->confusion) {
-        task->assemble(&m->tape, &m->spec, b, examples, n, &batch);
-        QKV_TRY(qkv_tape_status(&m->tape));
-        return count_answers(m, &batch, s);
+        task->assemble(t, &m->spec, b, examples, n, &batch);
+        QKV_TRY(qkv_tape_status(t));
+        return count_answers(m, t, &batch, s);
     }
-    QKV_TRY(qkv_task_forward(&m->tape, m->model, &m->spec, b, examples, n, &batch, NULL, &out));
+    QKV_TRY(qkv_task_forward(t, m->model, &m->spec, b, examples, n, &batch, NULL, &out));
     s->loss += out.loss;
     s->n_right += out.n_right;
     s->n_targets += batch.n_targets;
@@ -60,9 +61,11 @@ static qkv_status count_batches(qkv_text_model *m, const qkv_encoded *data, qkv_
     }
     QKV_TRY(qkv_batcher_init(&b));
     qkv_batcher_plan(&b, 0);
-    qkv_status status = QKV_OK;
+    qkv_tape *t;
+    qkv_status status = qkv_text_model_lend(m, &t);
     for (int64_t i = 0; i < b.n_batches && status == QKV_OK; i++)
-        status = count_batch(m, task, &b, i, s);
+        status = count_batch(m, t, task, &b, i, s);
+    if (t) qkv_text_model_return(m, t);
     qkv_batcher_free(&b);
     return status;
 }

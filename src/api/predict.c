@@ -1,15 +1,63 @@
-/* Classes of texts: encode, group into batches of some thousand tokens, softmax. */
-#include "api/textmodel.h"
+/* Classes and vectors of texts: encode, group into batches of some thousand tokens, run. A batch holds no padding and a
+ * row depends on its own text only, so the grouping changes no bit. */
+#include "api/predict.h"
 #include "base/mem.h"
 
 #include <string.h>
 
 enum { BATCH_TOKENS = 4096 };
 
-/* Structural positions: each text's tree, among those that were read before. */
-static qkv_status find_trees(qkv_text_model *m, const qkv_text *texts, const qkv_encoding *e,
-                             qkv_tokens *src) {
-    qkv_tape *t = &m->tape;
+/* ---- ids ---- */
+
+/* Puts `id` before or behind the ids; offsets say that it stands for nothing in the text. */
+static qkv_status frame(qkv_encoding *e, int32_t id, bool before, bool offsets) {
+    int32_t *ids = qkv_realloc(e->ids, (e->n + 1) * sizeof *ids);
+    if (!ids) return QKV_FAILED;
+    e->ids = ids;
+    e->cap = e->n + 1;
+    memmove(ids + before, ids, e->n * sizeof *ids);
+    ids[before ? 0 : e->n] = id;
+    uint32_t **sides[] = {&e->begin, &e->end};
+    for (int i = 0; i < 2 && offsets; i++) {
+        uint32_t *at = qkv_realloc(*sides[i], (e->n + 1) * sizeof *at);
+        if (!at) return QKV_FAILED;
+        *sides[i] = at;
+        memmove(at + before, at, e->n * sizeof *at);
+        at[before ? 0 : e->n] = 0;
+    }
+    e->n++;
+    return QKV_OK;
+}
+
+qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size_t n, bool offsets,
+                            qkv_encoding *out) {
+    const qkv_config *config = qkv_model_config(m->model);
+    const bool source = config->task == QKV_TASK_TRANSLATE && !m->spec.bare_source,
+               begins = config->task == QKV_TASK_LM && m->spec.bos >= 0;
+    const qkv_encode_options options = {
+        .no_special = config->task == QKV_TASK_TRANSLATE || config->task == QKV_TASK_LM,
+        .offsets = offsets,
+        .max_tokens = (size_t)(config->max_len > 1 ? config->max_len - (source || begins) : 1)};
+    QKV_TRY(qkv_tokenizer_encode_batch(m->tokenizer, texts, n, &options, out));
+    for (size_t i = 0; i < n; i++) {
+        if (source && m->spec.eos >= 0) QKV_TRY(frame(&out[i], m->spec.eos, false, offsets));
+        if (begins) QKV_TRY(frame(&out[i], m->spec.bos, true, offsets));
+        /* A text without tokens is one unknown token: it too has an answer. */
+        if (!out[i].n) QKV_TRY(frame(&out[i], 0, true, offsets));
+    }
+    return QKV_OK;
+}
+
+void qkv_encodings_free(qkv_encoding *e, size_t n) {
+    for (size_t i = 0; e && i < n; i++) qkv_encoding_free(&e[i]);
+    qkv_free(e);
+}
+
+/* ---- batches ---- */
+
+qkv_status qkv_texts_trees(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
+                           const qkv_encoding *e, qkv_tokens *src) {
+    if (qkv_model_config(m->model)->position != QKV_POSITION_STRUCTURAL) return QKV_OK;
     qkv_task_tree *trees = qkv_tape_alloc(t, NULL, (size_t)src->layout.n * sizeof *trees);
     int32_t *nodes = qkv_tape_alloc(t, NULL, (size_t)src->rows * sizeof *nodes);
     if (!trees || !nodes) return qkv_tape_status(t);
@@ -28,62 +76,80 @@ static qkv_status find_trees(qkv_text_model *m, const qkv_text *texts, const qkv
     return qkv_tape_status(t);
 }
 
-/* Probabilities of n texts, whose ids are e[0 … n − 1]. */
-static qkv_status run_batch(qkv_text_model *m, const qkv_text *texts, const qkv_encoding *e,
-                            size_t n, float *out) {
-    qkv_tape *t = &m->tape;
-    const size_t classes = (size_t)m->labels.n;
+static qkv_status run_batch(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
+                            const qkv_encoding *e, size_t n, qkv_rows_fn rows_of, size_t width,
+                            float *out) {
     qkv_tape_begin(t, QKV_EVAL, 0, 0);
     size_t rows = 0;
-    for (size_t i = 0; i < n; i++) rows += e[i].n ? e[i].n : 1;
+    for (size_t i = 0; i < n; i++) rows += e[i].n;
     int32_t *start = qkv_tape_alloc(t, NULL, (n + 1) * sizeof *start);
     int32_t *ids = qkv_tape_alloc(t, NULL, rows * sizeof *ids);
     if (!start || !ids) return qkv_tape_status(t);
     start[0] = 0;
     for (size_t i = 0; i < n; i++) {
-        /* A text without tokens is one unknown token: it too has an answer. */
-        const size_t len = e[i].n ? e[i].n : 1;
-        if (e[i].n)
-            memcpy(ids + start[i], e[i].ids, len * sizeof *ids);
-        else
-            ids[start[i]] = 0;
-        start[i + 1] = start[i] + (int32_t)len;
+        memcpy(ids + start[i], e[i].ids, e[i].n * sizeof *ids);
+        start[i + 1] = start[i] + (int32_t)e[i].n;
     }
-    qkv_tokens src = {
+    qkv_tokens batch = {
         .layout = {.n = (int32_t)n, .start = start}, .ids = ids, .rows = (int64_t)rows};
-    if (qkv_model_config(m->model)->position == QKV_POSITION_STRUCTURAL)
-        QKV_TRY(find_trees(m, texts, e, &src));
-    qkv_tensor *logits = qkv_model_classify(t, m->model, &src);
+    QKV_TRY(qkv_texts_trees(t, m, texts, e, &batch));
+    const qkv_tensor *y = rows_of(t, m->model, &batch);
     QKV_TRY(qkv_tape_status(t));
-    qkv_kern_get()->softmax(logits->data, logits->data, logits->rows, logits->cols);
-    for (size_t i = 0; i < n * classes; i++) out[i] = (float)logits->data[i];
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < width; c++)
+            out[i * width + c] = (float)y->data[(int64_t)i * y->ld + (int64_t)c];
     return QKV_OK;
 }
 
-static qkv_status run_all(qkv_text_model *m, const qkv_text *texts, const qkv_encoding *e, size_t n,
+static qkv_status run_all(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
+                          const qkv_encoding *e, size_t n, qkv_rows_fn rows, size_t width,
                           float *out) {
     for (size_t from = 0; from < n;) {
         size_t to = from, filled = 0;
         while (to < n && (to == from || filled + e[to].n <= BATCH_TOKENS)) filled += e[to++].n;
-        QKV_TRY(run_batch(m, texts + from, e + from, to - from, out + from * (size_t)m->labels.n));
+        QKV_TRY(
+            run_batch(t, m, texts + from, e + from, to - from, rows, width, out + from * width));
         from = to;
     }
     return QKV_OK;
 }
 
-qkv_status qkv_classify(qkv_text_model *m, const qkv_text *texts, size_t n, float *probabilities) {
-    const qkv_config *config = qkv_model_config(m->model);
-    if (config->task != QKV_TASK_CLASSIFY)
+qkv_status qkv_rows_of_texts(const qkv_text_model *m, const qkv_text *texts, size_t n,
+                             qkv_rows_fn rows, size_t width, float *out) {
+    if (n == 0) return QKV_OK;
+    const bool structural = qkv_model_config(m->model)->position == QKV_POSITION_STRUCTURAL;
+    qkv_tape *t;
+    QKV_TRY(qkv_text_model_lend(m, &t));
+    qkv_encoding *e = qkv_zalloc(n, sizeof *e);
+    qkv_status status = e ? qkv_texts_encode(m, texts, n, structural, e) : QKV_FAILED;
+    if (status == QKV_OK) status = run_all(t, m, texts, e, n, rows, width, out);
+    qkv_encodings_free(e, n);
+    qkv_text_model_return(m, t);
+    return status;
+}
+
+/* ---- classes ---- */
+
+static qkv_tensor *class_rows(qkv_tape *t, qkv_model *m, const qkv_tokens *batch) {
+    qkv_tensor *y = qkv_model_classify(t, m, batch);
+    if (!qkv_tape_stopped(t)) qkv_kern_get()->softmax(y->data, y->data, y->rows, y->cols);
+    return y;
+}
+
+qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n,
+                        float *probabilities) {
+    if (qkv_model_config(m->model)->task != QKV_TASK_CLASSIFY)
         return qkv_fail(QKV_USAGE, "this model was trained to %s, not to classify",
                         qkv_text_model_task(m));
-    if (n == 0) return QKV_OK;
-    qkv_encoding *e = qkv_zalloc(n, sizeof *e);
-    if (!e) return QKV_FAILED;
-    const qkv_encode_options options = {.max_tokens = (size_t)config->max_len,
-                                        .offsets = config->position == QKV_POSITION_STRUCTURAL};
-    qkv_status status = qkv_tokenizer_encode_batch(m->tokenizer, texts, n, &options, e);
-    if (status == QKV_OK) status = run_all(m, texts, e, n, probabilities);
-    for (size_t i = 0; i < n; i++) qkv_encoding_free(&e[i]);
-    qkv_free(e);
-    return status;
+    return qkv_rows_of_texts(m, texts, n, class_rows, (size_t)m->labels.n, probabilities);
+}
+
+/* ---- vectors ---- */
+
+size_t qkv_embed_width(const qkv_text_model *m) {
+    return (size_t)qkv_model_width(m->model);
+}
+
+qkv_status qkv_embed(const qkv_text_model *m, const qkv_text *texts, size_t n, float *vectors) {
+    return qkv_rows_of_texts(m, texts, n, qkv_model_pooled, qkv_embed_width(m), vectors);
 }

@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "model/weights.h"
 
+#include <pthread.h>
+
 qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *config) {
     qkv_task_spec spec = {.bos = qkv_tokenizer_special(tok, QKV_TOK_BOS),
                           .eos = qkv_tokenizer_special(tok, QKV_TOK_EOS),
@@ -117,26 +119,94 @@ static qkv_status read_config(const char *path, qkv_config *config, qkv_labels *
     return status;
 }
 
+/* ---- tapes ---- */
+
+/* Tapes keep their memory between calls; there are never more of them than calls ran at once. */
+struct qkv_tape_pool {
+    pthread_mutex_t lock;
+    QKV_VEC(qkv_tape *) idle;
+};
+
+static struct qkv_tape_pool *new_pool(void) {
+    struct qkv_tape_pool *p = qkv_zalloc(1, sizeof *p);
+    if (p) pthread_mutex_init(&p->lock, NULL);
+    return p;
+}
+
+static void drop_tape(qkv_tape *t) {
+    qkv_tape_free(t);
+    qkv_free(t);
+}
+
+static void free_pool(struct qkv_tape_pool *p) {
+    if (!p) return;
+    for (size_t i = 0; i < p->idle.n; i++) drop_tape(p->idle.at[i]);
+    qkv_free(p->idle.at);
+    pthread_mutex_destroy(&p->lock);
+    qkv_free(p);
+}
+
+qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out) {
+    *out = NULL;
+    /* Sessions of decoders pack the weights when the first of them begins: not under the eyes of another call. */
+    if (qkv_task_shapes[qkv_model_config(m->model)->task].decoder)
+        QKV_TRY(qkv_params_pack(qkv_model_params(m->model)));
+    pthread_mutex_lock(&m->tapes->lock);
+    *out = m->tapes->idle.n ? m->tapes->idle.at[--m->tapes->idle.n] : NULL;
+    pthread_mutex_unlock(&m->tapes->lock);
+    if (*out) return QKV_OK;
+    QKV_TRY_ALLOC(*out = qkv_zalloc(1, sizeof **out));
+    return qkv_tape_init(*out); /* takes no memory, so it cannot fail */
+}
+
+void qkv_text_model_return(const qkv_text_model *m, qkv_tape *t) {
+    pthread_mutex_lock(&m->tapes->lock);
+    const bool kept = QKV_PUSH(m->tapes->idle, t);
+    pthread_mutex_unlock(&m->tapes->lock);
+    if (!kept) drop_tape(t);
+}
+
 /* ---- opening ---- */
+
+/* The path of a file that a model folder must have. Without the folder there is no such model; a folder without the file is
+ * a damaged one. */
+static qkv_status part_path(const char *folder, const char *name, qkv_buf *path) {
+    qkv_buf_clear(path);
+    QKV_TRY(qkv_path_join(path, folder, name));
+    if (qkv_file_exists(path->data)) return QKV_OK;
+    if (!qkv_file_exists(folder))
+        return qkv_fail(QKV_FAILED, "%s: there is no such folder", folder);
+    return qkv_fail(QKV_BAD_FILE, "%s: not a model folder: there is no %s", folder, name);
+}
+
+/* What would be a senseless request from a person is a damaged file here. */
+static qkv_status in_file(qkv_status status, const char *path) {
+    return status == QKV_USAGE ? qkv_fail_in(QKV_BAD_FILE, "%s", path) : status;
+}
+
+static qkv_status check_vocabulary(const qkv_text_model *m, const qkv_config *config,
+                                   const char *folder) {
+    if (config->task == QKV_TASK_CLASSIFY && m->labels.n != config->classes)
+        return qkv_fail(QKV_BAD_FILE, "%s: %d labels for %lld classes", folder, m->labels.n,
+                        (long long)config->classes);
+    if (m->spec.vocab_size > config->vocab_size)
+        return qkv_fail(QKV_BAD_FILE, "%s: vocab_size is %lld, but the tokenizer has %d tokens",
+                        folder, (long long)config->vocab_size, m->spec.vocab_size);
+    return QKV_OK;
+}
 
 static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *path) {
     qkv_config config;
-    QKV_TRY(qkv_path_join(path, folder, "config.json"));
-    QKV_TRY(read_config(path->data, &config, &m->labels));
-    qkv_buf_clear(path);
-    QKV_TRY(qkv_path_join(path, folder, "tokenizer.json"));
-    QKV_TRY(qkv_tokenizer_open(path->data, &m->tokenizer));
+    QKV_TRY(part_path(folder, "config.json", path));
+    QKV_TRY(in_file(read_config(path->data, &config, &m->labels), path->data));
+    QKV_TRY(in_file(qkv_model_build(&config, &m->model), path->data));
+    QKV_TRY(part_path(folder, "tokenizer.json", path));
+    QKV_TRY(in_file(qkv_tokenizer_open(path->data, &m->tokenizer), path->data));
     m->spec = qkv_task_spec_of(m->tokenizer, &config);
-    if (config.task == QKV_TASK_CLASSIFY && m->labels.n != config.classes)
-        return qkv_fail(QKV_BAD_FILE, "%s: %d labels for %lld classes", folder, m->labels.n,
-                        (long long)config.classes);
-    if (m->spec.vocab_size > config.vocab_size)
-        return qkv_fail(QKV_BAD_FILE, "%s: vocab_size is %lld, but the tokenizer has %d tokens",
-                        folder, (long long)config.vocab_size, m->spec.vocab_size);
-    QKV_TRY(qkv_model_build(&config, &m->model));
-    qkv_buf_clear(path);
-    QKV_TRY(qkv_path_join(path, folder, "model.safetensors"));
-    return qkv_model_open(m->model, path->data);
+    QKV_TRY(check_vocabulary(m, &config, folder));
+    /* The file bears out every size before memory is taken for it. */
+    QKV_TRY(part_path(folder, "model.safetensors", path));
+    return in_file(qkv_model_open(m->model, path->data), path->data);
 }
 
 qkv_status qkv_text_model_open(const char *folder, qkv_text_model **out) {
@@ -144,7 +214,8 @@ qkv_status qkv_text_model_open(const char *folder, qkv_text_model **out) {
     qkv_text_model *m = qkv_zalloc(1, sizeof *m);
     if (!m) return QKV_FAILED;
     qkv_buf path = {0};
-    qkv_status status = qkv_tape_init(&m->tape);
+    m->tapes = new_pool();
+    qkv_status status = m->tapes ? QKV_OK : QKV_FAILED;
     if (status == QKV_OK) status = open_parts(m, folder, &path);
     qkv_buf_free(&path);
     if (status != QKV_OK) {
@@ -157,12 +228,12 @@ qkv_status qkv_text_model_open(const char *folder, qkv_text_model **out) {
 
 void qkv_text_model_close(qkv_text_model *m) {
     if (!m) return;
+    qkv_session_free(m->idle);
     if (m->model) qkv_model_free(m->model);
     qkv_tokenizer_free(m->tokenizer);
     qkv_labels_free(&m->labels);
     qkv_trees_free(&m->trees);
-    qkv_tape_free(&m->tape);
-    qkv_session_free(m->idle);
+    free_pool(m->tapes);
     qkv_free(m);
 }
 

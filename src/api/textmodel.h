@@ -11,10 +11,14 @@ struct qkv_text_model {
     qkv_tokenizer *tokenizer;
     qkv_labels labels;
     qkv_task_spec spec;
-    qkv_tape tape;
-    qkv_session *idle; /* that a call left for the next one; see qkv_text_model_session */
+    struct qkv_tape_pool *tapes; /* of calls that are over */
+    qkv_session *idle;           /* that a call left for the next one; see qkv_text_model_session */
     qkv_trees trees; /* of texts to come; see qkv_text_model_read_trees */
 };
+
+/* A tape for one call: a model is read only, so any number of threads may use one, each with a tape of its own. */
+qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out);
+void qkv_text_model_return(const qkv_text_model *m, qkv_tape *t);
 
 /* A session, warm from an earlier call where there is one; and back. The model stays open to other
  * threads: of two that ask at once one gets a new session. */

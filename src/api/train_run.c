@@ -79,14 +79,18 @@ static qkv_status read_texts(qkv_run *r) {
     qkv_corpus_spec spec = {.shape = apart ? QKV_CORPUS_LINES : qkv_corpus_shape_of(r->task),
                             .paths = r->request->train,
                             .n_paths = count_paths(r->request->train),
+                            .rows = r->request->rows,
+                            .n_rows = r->request->n_rows,
                             .format = r->train.format[0] ? r->train.format : NULL,
                             .trees = r->train.trees[0] ? r->train.trees : NULL};
-    if (spec.n_paths == 0) return qkv_fail(QKV_USAGE, "train needs data: --train FILE");
+    if (spec.n_paths == 0 && !spec.rows)
+        return qkv_fail(QKV_USAGE, "train needs data: --train FILE");
     QKV_TRY(qkv_corpus_read(&r->corpus, &spec));
     if (r->task == QKV_TASK_CLASSIFY && r->corpus.labels.n < 2)
         return qkv_fail(QKV_BAD_FILE, "%s: all rows have the same label; a classifier needs two",
-                        spec.paths[0]);
+                        spec.rows ? "rows" : spec.paths[0]);
     if (!r->request->valid) return QKV_OK;
+    spec.rows = NULL;
     spec.paths = r->request->valid;
     spec.n_paths = count_paths(spec.paths);
     spec.labels = r->task == QKV_TASK_CLASSIFY ? &r->corpus.labels : NULL;

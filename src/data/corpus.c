@@ -1,6 +1,7 @@
 /* Reading: the table of forms, recognition, and the forms that are lines. */
 #include "data/corpus.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "data/lines.h"
 
 #include <string.h>
@@ -288,6 +289,21 @@ static qkv_status read_two(qkv_corpus *c, const qkv_corpus_spec *spec) {
     }
 }
 
+/* Rows that the caller has in memory. */
+static qkv_status read_rows(qkv_corpus *c, const qkv_corpus_spec *spec) {
+    qkv_reader r = {.corpus = c, .spec = spec, .path = "rows"};
+    c->format = "rows in memory";
+    for (size_t i = 0; i < spec->n_rows; i++) {
+        const qkv_train_row *row = &spec->rows[i];
+        const qkv_text texts[] = {row->label, row->text, row->second};
+        for (int k = 0; k < 3; k++)
+            if (texts[k].len && qkv_utf8_valid(texts[k].data, texts[k].len) < texts[k].len)
+                return qkv_fail(QKV_BAD_FILE, "row %zu is not UTF-8", i + 1);
+        QKV_TRY(qkv_reader_add(&r, row->label, row->text, row->second, (int64_t)i + 1));
+    }
+    return QKV_OK;
+}
+
 /* Numbers labels by their bytes, so that they do not depend on the order of the rows. */
 static qkv_status sort_labels(qkv_corpus *c) {
     int32_t *map = qkv_alloc(((size_t)c->labels.n + 1) * sizeof *map);
@@ -300,14 +316,18 @@ static qkv_status sort_labels(qkv_corpus *c) {
 
 static qkv_status read_all(qkv_corpus *c, const qkv_corpus_spec *spec) {
     if (spec->trees) QKV_TRY(qkv_trees_read(&c->trees, spec->trees));
-    if (spec->shape == QKV_CORPUS_PARALLEL && spec->n_paths == 2) {
+    if (spec->rows) {
+        QKV_TRY(read_rows(c, spec));
+    } else if (spec->shape == QKV_CORPUS_PARALLEL && spec->n_paths == 2) {
         QKV_TRY(read_two(c, spec));
     } else {
         for (size_t i = 0; i < spec->n_paths; i++) QKV_TRY(read_one(c, spec, spec->paths[i]));
     }
     if (c->n == 0)
         return qkv_fail(QKV_BAD_FILE, "%s: no row has text",
-                        spec->n_paths ? spec->paths[0] : "no file");
+                        spec->rows      ? "rows"
+                        : spec->n_paths ? spec->paths[0]
+                                        : "no file");
     return spec->shape == QKV_CORPUS_LABELLED && !spec->labels ? sort_labels(c) : QKV_OK;
 }
 

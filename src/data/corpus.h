@@ -42,6 +42,8 @@ typedef struct qkv_corpus_spec {
     qkv_corpus_shape shape;
     const char *const *paths;
     size_t n_paths;
+    const qkv_train_row *rows; /* not NULL: instead of files; the texts must outlive the corpus */
+    size_t n_rows;
     const char *format;       /* NULL: recognise */
     const char *trees;        /* a CoNLL-U file with the trees of the texts; or NULL */
     const qkv_labels *labels; /* when not NULL: a label that is not among these is refused */

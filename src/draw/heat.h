@@ -10,10 +10,14 @@ typedef struct qkv_heat {
     const float *values; /* (rows, columns), row stride `stride`; negative and NaN count as 0 */
     size_t rows, columns, stride;
     const char *const *row_names, *const *column_names; /* NULL: none */
+    double top; /* full colour stands for at least this much */
 } qkv_heat;
 
 /* One map with all its names: an alignment, one head. */
 qkv_status qkv_heat_svg(const qkv_heat *h, qkv_buf *out);
+/* The same inside another picture: how large it is, and drawn with its top left at (x, y). */
+void qkv_heat_svg_size(const qkv_heat *h, double *width, double *height);
+void qkv_heat_svg_draw(const qkv_heat *h, double x, double y, qkv_buf *out);
 qkv_status qkv_heat_terminal(const qkv_heat *h, qkv_ink ink, qkv_buf *out);
 
 /* Many small maps of one shape, `across` in a row: all heads (across) of all layers (down). */
@@ -23,6 +27,8 @@ typedef struct qkv_heat_grid {
     size_t n, across;
 } qkv_heat_grid;
 qkv_status qkv_heat_grid_svg(const qkv_heat_grid *g, qkv_buf *out);
+void qkv_heat_grid_svg_size(const qkv_heat_grid *g, double *width, double *height);
+void qkv_heat_grid_svg_draw(const qkv_heat_grid *g, double x, double y, qkv_buf *out);
 qkv_status qkv_heat_grid_terminal(const qkv_heat_grid *g, qkv_ink ink, qkv_buf *out);
 
 /* How strongly cell (row, column) shows, 0 … 1, when `max` is the largest value. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 double qkv_heat_max(const qkv_heat *h) {
-    double max = 0;
+    double max = h->top;
     for (size_t r = 0; r < h->rows; r++)
         for (size_t c = 0; c < h->columns; c++) {
             double v = h->values[r * h->stride + c];
@@ -59,53 +59,104 @@ static void draw_scale(double x, double y, double max, qkv_buf *out) {
     qkv_svg_text(out, x + STEPS * STEP + 6, y + 9, 's', "soft small", label);
 }
 
-qkv_status qkv_heat_svg(const qkv_heat *h, qkv_buf *out) {
-    size_t most = h->rows > h->columns ? h->rows : h->columns;
-    double cell = fmax(11, fmin(30, 640.0 / (double)(most ? most : 1))), size = cell < 14 ? 9 : 12;
-    const char *class = size < 12 ? "ink tiny" : "ink";
-    double left = 28 + widest(h->row_names, h->rows, size);
+/* Where the parts of one map lie. */
+typedef struct map_layout {
+    double cell, size, left, top, wide, high, width, height;
+} map_layout;
+
+static map_layout lay_out(const qkv_heat *h) {
+    const size_t most = h->rows > h->columns ? h->rows : h->columns;
+    map_layout l = {.cell = fmax(11, fmin(30, 640.0 / (double)(most ? most : 1)))};
+    l.size = l.cell < 14 ? 9 : 12;
+    l.left = 28 + widest(h->row_names, h->rows, l.size);
     /* Names above lean by 60°: sine and cosine of that give their height and overhang. */
-    double lean = widest(h->column_names, h->columns, size),
-           top = (h->title ? 56 : 24) + lean * 0.87;
-    double wide = cell * (double)h->columns, high = cell * (double)h->rows;
-    double width = fmax(left + wide + 24 + lean * 0.5, 260), height = top + high + 48,
-           max = qkv_heat_max(h);
-    qkv_svg_begin(out, width, height, h->title ? h->title : "weights");
-    if (h->title) qkv_svg_text(out, 20, 30, 's', "ink title", h->title);
-    qkv_svg_rect(out, left, top, wide, high, 0, "card");
-    draw_cells(h, left, top, cell, max, true, out);
+    const double lean = widest(h->column_names, h->columns, l.size);
+    l.top = (h->title ? 56 : 24) + lean * 0.87;
+    l.wide = l.cell * (double)h->columns;
+    l.high = l.cell * (double)h->rows;
+    l.width = fmax(l.left + l.wide + 24 + lean * 0.5, 260);
+    if (h->title) l.width = fmax(l.width, 44 + qkv_svg_text_width(h->title, 15));
+    l.height = l.top + l.high + 48;
+    return l;
+}
+
+void qkv_heat_svg_size(const qkv_heat *h, double *width, double *height) {
+    const map_layout l = lay_out(h);
+    *width = l.width;
+    *height = l.height;
+}
+
+void qkv_heat_svg_draw(const qkv_heat *h, double x, double y, qkv_buf *out) {
+    const map_layout l = lay_out(h);
+    const char *class = l.size < 12 ? "ink tiny" : "ink";
+    const double left = x + l.left, top = y + l.top, max = qkv_heat_max(h);
+    if (h->title) qkv_svg_text(out, x + 20, y + 30, 's', "ink title", h->title);
+    qkv_svg_rect(out, left, top, l.wide, l.high, 0, "card");
+    draw_cells(h, left, top, l.cell, max, true, out);
     for (size_t r = 0; h->row_names && r < h->rows; r++)
-        qkv_svg_text(out, left - 8, top + cell * ((double)r + 0.5) + size * 0.35, 'e', class,
+        qkv_svg_text(out, left - 8, top + l.cell * ((double)r + 0.5) + l.size * 0.35, 'e', class,
                      h->row_names[r]);
     for (size_t c = 0; h->column_names && c < h->columns; c++)
-        qkv_svg_text_turned(out, left + cell * ((double)c + 0.5) + size * 0.25, top - 7, -60, 's',
-                            class, h->column_names[c]);
-    draw_scale(left + 16, top + high + 18, max, out);
+        qkv_svg_text_turned(out, left + l.cell * ((double)c + 0.5) + l.size * 0.25, top - 7, -60,
+                            's', class, h->column_names[c]);
+    draw_scale(left + 16, top + l.high + 18, max, out);
+}
+
+qkv_status qkv_heat_svg(const qkv_heat *h, qkv_buf *out) {
+    const map_layout l = lay_out(h);
+    qkv_svg_begin(out, l.width, l.height, h->title ? h->title : "weights");
+    qkv_heat_svg_draw(h, 0, 0, out);
     qkv_svg_end(out);
     return out->status;
+}
+
+/* ---- grids ---- */
+
+typedef struct grid_layout {
+    double cell, left, top, step_x, step_y, wide, high, width, height;
+} grid_layout;
+
+static grid_layout lay_out_grid(const qkv_heat_grid *g) {
+    const qkv_heat *first = &g->maps[0];
+    const size_t most = first->rows > first->columns ? first->rows : first->columns,
+                 down = (g->n + g->across - 1) / g->across;
+    grid_layout l = {.left = 24, .top = g->title ? 56 : 24};
+    l.cell = fmax(1.5, fmin(18, 130.0 / (double)(most ? most : 1)));
+    l.wide = l.cell * (double)first->columns;
+    l.high = l.cell * (double)first->rows;
+    l.step_x = fmax(l.wide, 84) + 18;
+    l.step_y = l.high + 34;
+    l.width = l.left * 2 + (double)g->across * l.step_x - 18;
+    if (g->title) l.width = fmax(l.width, 2 * l.left + qkv_svg_text_width(g->title, 15));
+    l.height = l.top + (double)down * l.step_y + 12;
+    return l;
+}
+
+void qkv_heat_grid_svg_size(const qkv_heat_grid *g, double *width, double *height) {
+    const grid_layout l = lay_out_grid(g);
+    *width = l.width;
+    *height = l.height;
+}
+
+void qkv_heat_grid_svg_draw(const qkv_heat_grid *g, double x0, double y0, qkv_buf *out) {
+    const grid_layout l = lay_out_grid(g);
+    if (g->title) qkv_svg_text(out, x0 + l.left, y0 + 30, 's', "ink title", g->title);
+    for (size_t i = 0; i < g->n; i++) {
+        const double x = x0 + l.left + (double)(i % g->across) * l.step_x;
+        const double y = y0 + l.top + (double)(i / g->across) * l.step_y;
+        if (g->maps[i].title) qkv_svg_text(out, x, y + 9, 's', "soft small", g->maps[i].title);
+        qkv_svg_rect(out, x, y + 15, l.wide, l.high, 0, "card");
+        draw_cells(&g->maps[i], x, y + 15, l.cell, qkv_heat_max(&g->maps[i]), false, out);
+        qkv_svg_rect(out, x - 0.5, y + 14.5, l.wide + 1, l.high + 1, 1, "frame");
+    }
 }
 
 qkv_status qkv_heat_grid_svg(const qkv_heat_grid *g, qkv_buf *out) {
     if (g->n == 0 || g->across == 0)
         return qkv_fail(QKV_USAGE, "a grid of no maps cannot be drawn");
-    const qkv_heat *first = &g->maps[0];
-    size_t most = first->rows > first->columns ? first->rows : first->columns;
-    double cell = fmax(1.5, fmin(12, 130.0 / (double)(most ? most : 1)));
-    double wide = cell * (double)first->columns, high = cell * (double)first->rows;
-    size_t down = (g->n + g->across - 1) / g->across;
-    const double left = 24, top = g->title ? 56 : 24, gap_x = 18, gap_y = 32;
-    double width = left * 2 + (double)g->across * (fmax(wide, 70) + gap_x) - gap_x;
-    double height = top + (double)down * (high + gap_y) + 12;
-    qkv_svg_begin(out, width, height, g->title ? g->title : "weights");
-    if (g->title) qkv_svg_text(out, left, 30, 's', "ink title", g->title);
-    for (size_t i = 0; i < g->n; i++) {
-        double x = left + (double)(i % g->across) * (fmax(wide, 70) + gap_x);
-        double y = top + (double)(i / g->across) * (high + gap_y);
-        if (g->maps[i].title) qkv_svg_text(out, x, y + 9, 's', "soft small", g->maps[i].title);
-        qkv_svg_rect(out, x, y + 15, wide, high, 0, "card");
-        draw_cells(&g->maps[i], x, y + 15, cell, qkv_heat_max(&g->maps[i]), false, out);
-        qkv_svg_rect(out, x - 0.5, y + 14.5, wide + 1, high + 1, 1, "frame");
-    }
+    const grid_layout l = lay_out_grid(g);
+    qkv_svg_begin(out, l.width, l.height, g->title ? g->title : "weights");
+    qkv_heat_grid_svg_draw(g, 0, 0, out);
     qkv_svg_end(out);
     return out->status;
 }

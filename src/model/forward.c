@@ -58,7 +58,7 @@ static bool sound(qkv_tape *t, const qkv_tokens *x) {
     return false;
 }
 
-qkv_tensor *qkv_embed(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
+qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
                       const qkv_place *place, const qkv_moments *at) {
     qkv_tensor *added = at ? at->added : NULL;
     bool late = e->normed || added; /* dropout comes after what is still to be added or normed */
@@ -83,14 +83,14 @@ static qkv_tensor *run_stack(qkv_tape *t, const qkv_side *side, const qkv_tokens
                      .memory = memory,
                      .memory_layout = memory_layout,
                      .kv = kv};
-    qkv_tensor *x = qkv_embed(t, &side->embedding, tokens, &place, &pass.moments);
+    qkv_tensor *x = qkv_embed_tokens(t, &side->embedding, tokens, &place, &pass.moments);
     return qkv_stack_apply(t, &side->stack, x, &pass);
 }
 
 /* A recurrent side: order is in the recurrence, so there are no positions. */
 static qkv_tensor *run_rnn(qkv_tape *t, const qkv_side *side, const qkv_tokens *tokens,
                            qkv_rnn_state *state) {
-    qkv_tensor *x = qkv_embed(t, &side->embedding, tokens, NULL, NULL);
+    qkv_tensor *x = qkv_embed_tokens(t, &side->embedding, tokens, NULL, NULL);
     return qkv_rnn_apply(t, &side->rnn, x, tokens->layout, state);
 }
 
@@ -161,9 +161,14 @@ qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt, q
 
 /* ---- heads ---- */
 
+int64_t qkv_model_width(const qkv_model *m) {
+    return m->shape.encoder ? m->encoder.width : m->decoder.width;
+}
+
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
     static const qkv_act acts[] = {QKV_ACT_NONE, QKV_ACT_TANH, QKV_ACT_RELU};
-    qkv_tensor *x = qkv_model_encode(t, m, src);
+    qkv_tensor *x = m->shape.encoder ? qkv_model_encode(t, m, src)
+                                     : qkv_model_decode(t, m, src, NULL, NULL, NULL);
     if (qkv_tape_stopped(t)) return &t->nothing;
     qkv_tensor *y = qkv_pool(t, x, src->layout, (qkv_pool_kind)m->config.pool); /* (n, D) */
     if (!m->head.pooler.weight) return y;

@@ -46,7 +46,9 @@ qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
  * holds. */
 qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt, qkv_tensor *memory,
                              const qkv_tokens *src, qkv_cache *cache);
-/* One vector a sequence (n, D): pooled as the configuration says; sentence embeddings. */
+/* One vector a sequence (n, qkv_model_width): the encoder's rows (of a model without one: the decoder's) pooled as the
+ * configuration says; sentence embeddings. */
+int64_t qkv_model_width(const qkv_model *m);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Classifier: logits (n sequences, classes), the mean over those that vote. */
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src);

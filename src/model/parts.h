@@ -65,7 +65,7 @@ struct qkv_cache {
 };
 
 /* Rows (R, D) of tokens; place and moments are NULL where there are no positions. */
-qkv_tensor *qkv_embed(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
+qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
                       const qkv_place *place, const qkv_moments *at);
 
 /* What the n-grams of each sequence say of its class: logits (n, classes). */

@@ -86,7 +86,7 @@ qkv_tensor *qkv_decode_recurrent(qkv_tape *t, const qkv_model *m, const qkv_toke
         load_state(t, cache, &state);
     else if (memory)
         start_from_memory(t, m, memory, src->layout, &state);
-    qkv_tensor *x = qkv_embed(t, &m->decoder.embedding, tgt, NULL, NULL);
+    qkv_tensor *x = qkv_embed_tokens(t, &m->decoder.embedding, tgt, NULL, NULL);
     qkv_tensor *s = qkv_rnn_apply(t, &m->decoder.rnn, x, tgt->layout, &state); /* (R, k) */
     qkv_tensor *y = memory ? ask(t, m, s, tgt->layout, memory, memory_layout, cache) : s;
     if (cache && qkv_tape_stopped(t))

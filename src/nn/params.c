@@ -11,6 +11,7 @@
 #include "nn/params.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -207,9 +208,11 @@ static qkv_status pack(qkv_params *p) {
 }
 
 qkv_status qkv_params_pack(qkv_params *p) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     qkv_status status = QKV_OK;
-#pragma omp critical(qkv_params_pack)
+    pthread_mutex_lock(&lock);
     if (!p->packed && !p->grads) status = pack(p);
+    pthread_mutex_unlock(&lock);
     return status;
 }
 

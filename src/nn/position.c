@@ -49,13 +49,16 @@ void qkv_position_declare_relative(qkv_position *p, qkv_params *params, const ch
     }
 }
 
+enum { CONSTANTS_MAX = 8192 };
+
 qkv_status qkv_position_allocate(qkv_position *p) {
     const qkv_position_scheme *scheme = schemes[p->spec.kind];
     if (!scheme->constant_fill) return QKV_OK;
-    size_t n = (size_t)scheme->constant_size(&p->spec, p->spec.max_len);
+    /* A few thousand; whoever goes further pays for it, and a longest length alone costs no memory. */
+    p->n_constants = p->spec.max_len < CONSTANTS_MAX ? p->spec.max_len : CONSTANTS_MAX;
+    size_t n = (size_t)scheme->constant_size(&p->spec, p->n_constants);
     QKV_TRY_ALLOC(p->constants = qkv_alloc_aligned(n * sizeof *p->constants));
-    scheme->constant_fill(&p->spec, p->spec.max_len, p->constants);
-    p->n_constants = p->spec.max_len;
+    scheme->constant_fill(&p->spec, p->n_constants, p->constants);
     return QKV_OK;
 }
 
@@ -69,7 +72,7 @@ void qkv_position_free(qkv_position *p) {
 real *qkv_position_constants(qkv_tape *t, const qkv_position *p, int64_t n, int64_t *count) {
     *count = p->n_constants;
     if (n <= p->n_constants) return p->constants;
-    /* Beyond max_len: on this pass's own tape, so that passes can share one model. */
+    /* Beyond what is kept: on this pass's own tape, so that passes can share one model. */
     const qkv_position_scheme *scheme = schemes[p->spec.kind];
     size_t size = (size_t)scheme->constant_size(&p->spec, n);
     real *made = qkv_tape_alloc(t, &qkv_position_op, size * sizeof *made);

@@ -148,5 +148,6 @@ qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
     a->rng = qkv_tape_rng(t, qkv_tape_next_index(t));
     a->out = o->data, a->ldo = o->ld;
     if (!qkv_kern_get()->attention(a)) return no_scratch(t);
+    if (t->onlooker) t->onlooker->attention(t->onlooker->user, a);
     return qkv_tape_record(t, &qkv_op_attention, in, 6, QKV_TENSORS(o), a);
 }

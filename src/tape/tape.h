@@ -76,6 +76,13 @@ struct qkv_op {
                   loss */
 };
 
+/* Sees what attention is about to compute (struct qkv_attention of kern.h): for looking into a model. */
+struct qkv_attention;
+typedef struct qkv_onlooker {
+    void (*attention)(void *user, const struct qkv_attention *a);
+    void *user;
+} qkv_onlooker;
+
 typedef enum qkv_mode {
     QKV_TRAIN, /* record, drop out */
     QKV_EVAL   /* neither */
@@ -93,6 +100,7 @@ struct qkv_tape {
     qkv_node **nodes;
     size_t n_nodes, cap_nodes;
     uint64_t n_ops;     /* ops run in this step, recorded or not */
+    const qkv_onlooker *onlooker; /* NULL: nobody looks */
     qkv_heap heap;      /* gradients of activations */
     qkv_tensor nothing; /* what ops return after an error */
 };

@@ -1,0 +1,21 @@
+/* Results that go to a file. */
+#include "command.h"
+
+#include <errno.h>
+#include <string.h>
+
+bool cli_ends_in(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+int cli_write_to(const char *path, qkv_status status, char *text) {
+    if (status != QKV_OK) return cli_print(status, text);
+    FILE *file = fopen(path, "w");
+    bool written = file && fputs(text, file) >= 0;
+    if (file && fclose(file) != 0) written = false;
+    qkv_text_free(text);
+    if (written) return 0;
+    fprintf(stderr, "qkv: cannot write %s: %s\n", path, strerror(errno));
+    return qkv_status_exit_code(QKV_FAILED);
+}

@@ -1,0 +1,23 @@
+/* Texts through a model in batches: what classify, embed and attention share. */
+#ifndef QKV_API_PREDICT_H
+#define QKV_API_PREDICT_H
+
+#include "api/textmodel.h"
+
+/* What a text becomes on its way into the model: ids with the marks that the task puts around them. For an
+ * encoder-decoder this is the source. */
+qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size_t n, bool offsets,
+                            qkv_encoding *out);
+void qkv_encodings_free(qkv_encoding *e, size_t n);
+
+/* Structural positions (else nothing): the tree of each text of the batch, among those that were read before. The
+ * encodings must have offsets. */
+qkv_status qkv_texts_trees(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
+                           const qkv_encoding *e, qkv_tokens *batch);
+
+/* One row of `width` numbers a text, by a function of a batch: (n, width) on the tape. */
+typedef qkv_tensor *(*qkv_rows_fn)(qkv_tape *t, qkv_model *m, const qkv_tokens *batch);
+qkv_status qkv_rows_of_texts(const qkv_text_model *m, const qkv_text *texts, size_t n,
+                             qkv_rows_fn rows, size_t width, float *out);
+
+#endif
