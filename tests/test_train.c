@@ -405,7 +405,7 @@ static void finds_a_rate(void **state) {
     double best;
     make(&s, "", NULL);
     assert_ok(qkv_loop_init(&s.loop));
-    assert_ok(qkv_loop_find_lr(&s.loop, 1e-6, 10, trials, 60, &used, &best));
+    assert_ok(qkv_loop_find_lr(&s.loop, 1e-6, 1, trials, 60, &used, &best));
     assert_true(used > 20);
     assert_true(trials[1].lr > trials[0].lr);
     if (!(best > 1e-5 && best < 0.3)) fail_msg("a rate of %g", best);

@@ -15,8 +15,12 @@
 #ifdef QKV_DOUBLE
 typedef int64_t vint
     __attribute__((vector_size(VW * sizeof(real)), aligned(sizeof(real)), may_alias));
+typedef uint64_t vuint
+    __attribute__((vector_size(VW * sizeof(real)), aligned(sizeof(real)), may_alias));
 #else
 typedef int32_t vint
+    __attribute__((vector_size(VW * sizeof(real)), aligned(sizeof(real)), may_alias));
+typedef uint32_t vuint
     __attribute__((vector_size(VW * sizeof(real)), aligned(sizeof(real)), may_alias));
 #endif
 
@@ -100,7 +104,7 @@ static inline vreal v_exp2_down(vreal x) {
     p = v_fma(p, r, v_set(0.24022242f));
     p = v_fma(p, r, v_set(0.69314698f));
     p = v_fma(p, r, v_set(1.0f));
-    return (vreal)((vint)p + ((vint)t << 23));
+    return (vreal)((vuint)p + ((vuint)t << 23)); /* unsigned: scores that ran away may wrap */
 }
 static inline vreal v_exp2_bounded(vreal x) {
     return v_exp2_down(v_min(v_set(64), x));
