@@ -27,14 +27,14 @@ static inline int64_t int_whole(int64_t k) {
 }
 
 typedef float vfloat __attribute__((vector_size(VW * 4), aligned(4), may_alias));
-typedef int32_t vint __attribute__((vector_size(VW * 4), aligned(4), may_alias));
+typedef int32_t vword __attribute__((vector_size(VW * 4), aligned(4), may_alias));
 typedef int16_t vshort __attribute__((vector_size(VW * 4), aligned(4), may_alias));
 
-static inline vint i_load(const int32_t *p) {
-    return *(const vint *)p;
+static inline vword i_load(const int32_t *p) {
+    return *(const vword *)p;
 }
-static inline void i_store(int32_t *p, vint x) {
-    *(vint *)p = x;
+static inline void i_store(int32_t *p, vword x) {
+    *(vword *)p = x;
 }
 
 #if VW == 16 && !defined(__AVX512VNNI__)
@@ -45,9 +45,9 @@ static inline void i_store(int32_t *p, vint x) {
 #endif
 
 /* s += Σ over the inputs of a word a·b */
-static EMULATED void int_add_words(vint *s, vint a, vint b) {
+static EMULATED void int_add_words(vword *s, vword a, vword b) {
 #if defined(__AVX512VNNI__)
-    *s = (vint)_mm512_dpbusd_epi32((__m512i)*s, (__m512i)a, (__m512i)b);
+    *s = (vword)_mm512_dpbusd_epi32((__m512i)*s, (__m512i)a, (__m512i)b);
     __asm__ volatile("" : "+v"(*s));
 #elif VW == 16
     V_UNROLL(4)
@@ -58,7 +58,7 @@ static EMULATED void int_add_words(vint *s, vint a, vint b) {
                      : "+x"(*s), "=&x"(product)
                      : "x"(a), "x"(b));
 #elif defined(__SSE2__)
-    *s += (vint)__builtin_ia32_pmaddwd128((__attribute__((vector_size(16))) short)a,
+    *s += (vword)__builtin_ia32_pmaddwd128((__attribute__((vector_size(16))) short)a,
                                           (__attribute__((vector_size(16))) short)b);
 #else
     *s += (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);

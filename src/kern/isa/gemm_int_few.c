@@ -13,29 +13,29 @@ typedef struct few_rows {
     const int32_t *words[INT_FEW];
 } few_rows;
 
-static INLINE vint load_bytes(const int8_t *w, int64_t left) {
-    if (left >= QUANT_STEP) return *(const vint *)w;
+static INLINE vword load_bytes(const int8_t *w, int64_t left) {
+    if (left >= QUANT_STEP) return *(const vword *)w;
     int8_t edge[QUANT_STEP] = {0};
     memcpy(edge, w, (size_t)left);
-    vint x;
+    vword x;
     memcpy(&x, edge, sizeof x);
     return x;
 }
 
 /* sums[i] = Σ x_i·w, k inputs */
 static INLINE void dot(const few_rows *x, const int8_t *w, int64_t k, const int m, int32_t *sums) {
-    vint s[INT_FEW][2] = {{{0}}};
+    vword s[INT_FEW][2] = {{{0}}};
     for (int64_t p = 0; p < k; p += QUANT_STEP) {
-        const vint bytes = load_bytes(w + p, k - p);
+        const vword bytes = load_bytes(w + p, k - p);
         const int64_t at = p / WORD_INPUTS;
 #if WORD_INPUTS == 4
-        const vint middle = (int32_t)0x80808080 - (vint){0}; /* x is p + 128 */
+        const vword middle = (int32_t)0x80808080 - (vword){0}; /* x is p + 128 */
         int_add_words(&s[0][1], middle, bytes);
         V_UNROLL(4)
         for (int i = 0; i < m; i++) int_add_words(&s[i][0], i_load(x->words[i] + at), bytes);
 #else
-        const vint even = (vint)((vshort)((vshort)bytes << 8) >> 8),
-                   odd = (vint)((vshort)bytes >> 8);
+        const vword even = (vword)((vshort)((vshort)bytes << 8) >> 8),
+                   odd = (vword)((vshort)bytes >> 8);
         V_UNROLL(4)
         for (int i = 0; i < m; i++) {
             int_add_words(&s[i][0], i_load(x->words[i] + at), even);
@@ -45,7 +45,7 @@ static INLINE void dot(const few_rows *x, const int8_t *w, int64_t k, const int 
     }
     V_UNROLL(4)
     for (int i = 0; i < m; i++) {
-        const vint all = WORD_INPUTS == 4 ? s[i][0] - s[0][1] : s[i][0] + s[i][1];
+        const vword all = WORD_INPUTS == 4 ? s[i][0] - s[0][1] : s[i][0] + s[i][1];
         int32_t lane[VW], sum = 0;
         memcpy(lane, &all, sizeof lane);
         for (int j = 0; j < VW; j++) sum += lane[j];

@@ -9,9 +9,9 @@ static inline vfloat load_float(const real *p, int64_t n) {
 
 /* The bits of the largest |x|: read as integers, larger numbers are larger, and NaN is above all. */
 static int32_t largest_bits(const real *x, int64_t k) {
-    vint most = {0};
+    vword most = {0};
     for (int64_t p = 0; p < k; p += VW) {
-        const vint bits = (vint)load_float(x + p, k - p) & 0x7fffffff, more = (vint)(bits > most);
+        const vword bits = (vword)load_float(x + p, k - p) & 0x7fffffff, more = (vword)(bits > most);
         most = (bits & more) | (most & ~more);
     }
     int32_t lane[VW], result = 0;
@@ -21,7 +21,7 @@ static int32_t largest_bits(const real *x, int64_t k) {
 }
 
 /* VW words' worth of bytes or halves, in the order that gemm_int.h tells. */
-static inline void store_words(vint q, int64_t step, int32_t *out) {
+static inline void store_words(vword q, int64_t step, int32_t *out) {
 #if WORD_INPUTS == 4
     typedef uint8_t vbyte __attribute__((vector_size(VW)));
     const vbyte bytes = __builtin_convertvector(q + 128, vbyte);
@@ -51,9 +51,9 @@ float KERN_NAME(gemm_int_row)(const real *x, int64_t k, int64_t step, int32_t *o
     const float factor = finite && most > 0x1p-100f ? 127 / most : 0;
     const int64_t whole = int_whole(k);
     for (int64_t p = 0; p < whole; p += VW, out += VW / WORD_INPUTS * step) {
-        vint q = {0};
+        vword q = {0};
         if (p < k && factor > 0)
-            q = (vint)(load_float(x + p, k - p) * factor + magic) - (vint)magic;
+            q = (vword)(load_float(x + p, k - p) * factor + magic) - (vword)magic;
         store_words(q, step, out);
     }
     return finite ? (factor > 0 ? most / 127 : 0) : NAN;
@@ -99,7 +99,7 @@ static inline vbytes row_vector(const qkv_weight *w, const uint8_t *x, int64_t p
 #endif
 
 /* VW rows of QUANT_STEP inputs each, as VW vectors of four inputs each. */
-static inline void load_quads(const qkv_weight *w, int64_t row, int64_t p, vint quads[VW]) {
+static inline void load_quads(const qkv_weight *w, int64_t row, int64_t p, vword quads[VW]) {
 #if VW >= 8
     const int64_t bytes = qkv_weight_row_bytes(w->format, w->cols);
     const uint8_t *const x = (const uint8_t *)w->data + row * bytes;
@@ -116,7 +116,7 @@ static inline void load_quads(const qkv_weight *w, int64_t row, int64_t p, vint 
     }
     v_transpose(turned);
     V_UNROLL(16)
-    for (int i = 0; i < VW; i++) quads[i] = (vint)turned[i];
+    for (int i = 0; i < VW; i++) quads[i] = (vword)turned[i];
 #else
     for (int i = 0; i < VW; i++) {
         int8_t bytes[QUANT_STEP];
@@ -130,21 +130,21 @@ static inline void load_quads(const qkv_weight *w, int64_t row, int64_t p, vint 
 #endif
 }
 
-static inline void store_quad(vint quad, int32_t *out) {
+static inline void store_quad(vword quad, int32_t *out) {
 #if WORD_INPUTS == 4
     i_store(out, quad);
 #else
-    i_store(out, (vint)((vshort)((vshort)quad << 8) >> 8)); /* inputs 0 and 2 */
-    i_store(out + NR, (vint)((vshort)quad >> 8));           /* 1 and 3 */
+    i_store(out, (vword)((vshort)((vshort)quad << 8) >> 8)); /* inputs 0 and 2 */
+    i_store(out + NR, (vword)((vshort)quad >> 8));           /* 1 and 3 */
 #endif
 }
 
 /* −128·Σ of the words, what p + 128 adds too much. */
-static inline vint start_of(const int32_t *words, int64_t n) {
-    vint sum = {0};
+static inline vword start_of(const int32_t *words, int64_t n) {
+    vword sum = {0};
 #if WORD_INPUTS == 4
     for (int64_t i = 0; i < n; i++, words += NR) {
-        const vint quad = i_load(words);
+        const vword quad = i_load(words);
         V_UNROLL(4)
         for (int q = 0; q < 4; q++) sum += quad << (24 - 8 * q) >> 24;
     }
@@ -160,7 +160,7 @@ void KERN_NAME(gemm_int_panel)(const qkv_weight *w, int64_t col, int32_t *out) {
     const int64_t scales = qkv_weight_groups(w->format, w->cols);
     for (int half = 0; half < NR; half += VW)
         for (int64_t p = 0; p < whole; p += QUANT_STEP) {
-            vint quads[VW];
+            vword quads[VW];
             load_quads(w, col + half, p, quads);
             for (int q = 0; q < VW; q++) {
                 const int64_t at = p + 4 * q, g = at / inputs, word = at % inputs / WORD_INPUTS;

@@ -6,19 +6,19 @@
 
 #define INLINE inline __attribute__((always_inline))
 
-static INLINE void one_word(vint s[MR][2], const int32_t *const a[MR], const int32_t *b,
+static INLINE void one_word(vword s[MR][2], const int32_t *const a[MR], const int32_t *b,
                             const int64_t w, const int mr) {
-    const vint b0 = i_load(b), b1 = i_load(b + VW);
+    const vword b0 = i_load(b), b1 = i_load(b + VW);
     V_UNROLL(16)
     for (int i = 0; i < mr; i++) {
-        const vint x = (gemm_int_in_place() ? a[i][w] : a[0][w * MR + i]) - (vint){0};
+        const vword x = (gemm_int_in_place() ? a[i][w] : a[0][w * MR + i]) - (vword){0};
         int_add_words(&s[i][0], x, b0);
         int_add_words(&s[i][1], x, b1);
     }
 }
 
 /* sums (+)= float(s)·scale */
-static INLINE void add_group(float *sums, vint s, const int32_t *scale, const bool first) {
+static INLINE void add_group(float *sums, vword s, const int32_t *scale, const bool first) {
     vfloat y = __builtin_convertvector(s, vfloat) * *(const vfloat *)scale;
     if (!first) y = *(const vfloat *)sums + y;
     *(vfloat *)sums = y;
@@ -32,7 +32,7 @@ static INLINE void tile(const int_tile *t, const int mr) {
     for (int i = 0; i < pointers; i++) a[i] = t->a + i * t->lda;
     int64_t g = 0;
     do {
-        vint s[MR][2];
+        vword s[MR][2];
         V_UNROLL(16)
         for (int i = 0; i < mr; i++) s[i][0] = i_load(b + NR), s[i][1] = i_load(b + NR + VW);
         const int32_t *words = b + 2 * NR;
