@@ -27,7 +27,13 @@ static const cli_option options[] = {
     CLI_OPTION_THREADS,
 };
 
-enum { TEST_ROWS = 1000, SHOWN = 6, LINE = 1024, PATH = 4200 };
+enum {
+    TEST_ROWS = 1000,
+    SHOWN = 6,
+    PICTURE_BYTES = 36 /* of a text that is narrow enough to be drawn */,
+    LINE = 1024,
+    PATH = 4200
+};
 
 /* A row that was held out: its question, and the answer that is wanted. */
 typedef struct row {
@@ -62,6 +68,27 @@ static int classify(qkv_text_model *m, const row *rows, int n) {
     return right;
 }
 
+/* What each digit looked at while it was written: the translator's cross-attention. */
+static qkv_status picture(const qkv_text_model *m, const row *r) {
+    qkv_attention_parts parts;
+    qkv_status status =
+        qkv_attention_of(m, &(qkv_text){r->question, strlen(r->question)}, NULL, &parts);
+    if (status != QKV_OK) return status;
+    const qkv_attention_style style = {.colour = *cli_style_for(stdout).bold != 0};
+    for (size_t i = 0; i < parts.n && status == QKV_OK; i++) {
+        if (strcmp(parts.at[i].name, "cross") != 0) continue;
+        qkv_attention_parts one = parts;
+        char *text = NULL;
+        one.at = &parts.at[i], one.n = 1;
+        status = qkv_attention_show(&one, &style, &text);
+        if (status == QKV_OK)
+            printf("\nWhere it looks while it reads \"%s\":\n\n%s", r->question, text);
+        qkv_text_free(text);
+    }
+    qkv_attention_free(&parts);
+    return status;
+}
+
 static int translate(qkv_text_model *m, const row *rows, int n) {
     qkv_text *texts = calloc((size_t)n, sizeof *texts);
     qkv_translations out;
@@ -71,12 +98,15 @@ static int translate(qkv_text_model *m, const row *rows, int n) {
     const qkv_status status = qkv_translate(m, texts, (size_t)n, &greedy, &out);
     free(texts);
     if (status != QKV_OK) return -1;
-    int right = 0;
+    int right = 0, shown = -1;
     for (int i = 0; i < n; i++) {
-        right += strcmp(out.at[i].text, rows[i].answer) == 0;
+        const bool good = strcmp(out.at[i].text, rows[i].answer) == 0;
+        right += good;
+        if (shown < 0 && good && strlen(rows[i].question) < PICTURE_BYTES) shown = i;
         if (i < SHOWN) printf("  %-12s %s\n", out.at[i].text, rows[i].question);
     }
     qkv_translations_free(&out);
+    if (shown >= 0 && picture(m, &rows[shown]) != QKV_OK) return -1;
     return right;
 }
 

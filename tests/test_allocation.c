@@ -41,7 +41,7 @@ static void sweep(int threads, bool forever) {
     qkv_threads_set(threads);
     qkv_kern_release();
     /* Threads, and what they keep for ever, exist from here on: on a busy machine one of them may get no work at first. */
-    for (int i = 0; i < 10; i++) assert_ok(life());
+    for (int i = 0; i < 50; i++) assert_ok(life());
     const uint64_t live = qkv_mem_count().live, before = qkv_mem_count().allocations;
     assert_ok(life());
     const uint64_t needed = qkv_mem_count().allocations - before;
