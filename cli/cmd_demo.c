@@ -45,27 +45,32 @@ typedef struct act {
     size_t train_rows;
     const char *intro;
     const char *set[20]; /* NULL at the end, with room for the seed */
-    /* Answers the rows; shows the first few on stdout and returns how many are right, −1 after an error. */
-    int (*answer)(qkv_text_model *m, const row *rows, int n);
+    /* Answers the rows; shows the first few on stdout, then the score. */
+    qkv_status (*answer)(qkv_text_model *m, const row *rows, int n);
     const char *use; /* the command that uses the model, "%s" for its folder */
 } act;
 
 /* ---- answers ---- */
 
-static int classify(qkv_text_model *m, const row *rows, int n) {
+static void print_score(int right, int n) {
+    printf("  … %.1f %% of %d are right\n\n", 100.0 * right / n, n);
+}
+
+static qkv_status classify(qkv_text_model *m, const row *rows, int n) {
     int right = 0;
     for (int i = 0; i < n; i++) {
         float p[2];
-        if (qkv_classify(m, &(qkv_text){rows[i].question, strlen(rows[i].question)}, 1, p) !=
-            QKV_OK)
-            return -1;
+        const qkv_status status =
+            qkv_classify(m, &(qkv_text){rows[i].question, strlen(rows[i].question)}, 1, p);
+        if (status != QKV_OK) return status;
         const char *label = qkv_text_model_label(m, p[1] > p[0]);
         right += strcmp(label, rows[i].answer) == 0;
         if (i < SHOWN)
             printf("  %-4s %5.1f %%  %s\n", label, 100 * (double)(p[1] > p[0] ? p[1] : p[0]),
                    rows[i].question);
     }
-    return right;
+    print_score(right, n);
+    return QKV_OK;
 }
 
 /* What each digit looked at while it was written: the translator's cross-attention. */
@@ -82,22 +87,22 @@ static qkv_status picture(const qkv_text_model *m, const row *r) {
         one.at = &parts.at[i], one.n = 1;
         status = qkv_attention_show(&one, &style, &text);
         if (status == QKV_OK)
-            printf("\nWhere it looks while it reads \"%s\":\n\n%s", r->question, text);
+            printf("Where it looks while it reads \"%s\":\n\n%s\n", r->question, text);
         qkv_text_free(text);
     }
     qkv_attention_free(&parts);
     return status;
 }
 
-static int translate(qkv_text_model *m, const row *rows, int n) {
+static qkv_status translate(qkv_text_model *m, const row *rows, int n) {
     qkv_text *texts = calloc((size_t)n, sizeof *texts);
     qkv_translations out;
-    if (!texts) return -1;
+    if (!texts) return QKV_FAILED;
     for (int i = 0; i < n; i++) texts[i] = (qkv_text){rows[i].question, strlen(rows[i].question)};
     const qkv_translate_options greedy = {.beam = 1};
     const qkv_status status = qkv_translate(m, texts, (size_t)n, &greedy, &out);
     free(texts);
-    if (status != QKV_OK) return -1;
+    if (status != QKV_OK) return status;
     int right = 0, shown = -1;
     for (int i = 0; i < n; i++) {
         const bool good = strcmp(out.at[i].text, rows[i].answer) == 0;
@@ -106,8 +111,8 @@ static int translate(qkv_text_model *m, const row *rows, int n) {
         if (i < SHOWN) printf("  %-12s %s\n", out.at[i].text, rows[i].question);
     }
     qkv_translations_free(&out);
-    if (shown >= 0 && picture(m, &rows[shown]) != QKV_OK) return -1;
-    return right;
+    print_score(right, n);
+    return shown >= 0 ? picture(m, &rows[shown]) : QKV_OK;
 }
 
 static const act acts[] = {
@@ -198,9 +203,7 @@ static qkv_status score(const demo *d, const act *a) {
     if (status == QKV_OK) {
         const int n = read_rows(test, strcmp(a->task, "classify") == 0, rows, TEST_ROWS);
         printf("\n%s on rows that it has not seen:\n", a->task);
-        const int right = a->answer(m, rows, n);
-        if (right >= 0) printf("  … %.1f %% of %d are right\n\n", 100.0 * right / n, n);
-        status = right < 0 ? QKV_FAILED : QKV_OK;
+        status = a->answer(m, rows, n);
         fflush(stdout);
     }
     qkv_text_model_close(m);
