@@ -254,7 +254,10 @@ qkv_status qkv_tape_backward(qkv_tape *t, qkv_tensor *const *losses, size_t n) {
         if (g) g[0] += 1;
     }
     if (!qkv_tape_stopped(t) && check_roots(t))
-        for (size_t i = t->n_nodes; i-- > 0 && !qkv_tape_stopped(t);) run_node(t, t->nodes[i]);
+        for (size_t i = t->n_nodes; i-- > 0 && !qkv_tape_stopped(t);) {
+            run_node(t, t->nodes[i]);
+            if (t->after_node) t->after_node(t->after_user, i);
+        }
     complete_leaves(t);
     return qkv_tape_status(t);
 }

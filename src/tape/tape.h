@@ -101,6 +101,9 @@ struct qkv_tape {
     size_t n_nodes, cap_nodes;
     uint64_t n_ops;     /* ops run in this step, recorded or not */
     const qkv_onlooker *onlooker; /* NULL: nobody looks */
+    /* When not NULL: called in backward after each node, with the number of those still to come. */
+    void (*after_node)(void *user, size_t left);
+    void *after_user;
     qkv_heap heap;      /* gradients of activations */
     qkv_tensor nothing; /* what ops return after an error */
 };

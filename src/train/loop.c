@@ -215,6 +215,7 @@ static qkv_status accumulate(qkv_loop *l, int64_t batch, int64_t i, qkv_step_res
     const int64_t k = l->config.accumulate;
     const bool whole = k % size == 0;
     if (whole && i / (k / size) != rank) return QKV_OK;
+    l->stepper.last = i + 1 == (whole ? (rank + 1) * (k / size) : k);
     return qkv_stepper_accumulate_part(&l->stepper, &l->train_batches, batch, whole ? 0 : rank,
                                        whole ? 1 : size, (uint64_t)(l->step * k + i), r);
 }
@@ -241,7 +242,11 @@ qkv_status qkv_loop_gradients(qkv_loop *l, qkv_step_result *r) {
         const int64_t batch = qkv_loop_next_batch(l);
         if (status == QKV_OK) status = accumulate(l, batch, i, r);
     }
-    return add_ranks(status, r);
+    status = add_ranks(status, r);
+    /* What has been sent already must arrive; the sum is not used. */
+    if (status != QKV_OK)
+        (void)qkv_parallel_reduce(l->stepper.optim.params->grads, l->stepper.optim.cut);
+    return status;
 }
 
 int64_t qkv_loop_next_batch(qkv_loop *l) {

@@ -2,9 +2,7 @@
  * used: what an implementation may add up in an order of its own (MPI_Allreduce) is not asked to
  * add.
  *
- * Segments travel in blocks: every rank sends block b of each segment to its owner while it
- * receives block b of its own from all others, so scratch is one block a rank whatever the
- * model's size. */
+ * Segments travel in blocks, so that scratch is one block a rank whatever the model's size. */
 #ifdef QKV_MPI
 #include "train/parallel.h"
 #include "base/mem.h"
@@ -46,12 +44,6 @@ qkv_status qkv_parallel_begin(void) {
     joined = true;
     if (size <= MOST_RANKS) return QKV_OK;
     return qkv_fail(QKV_USAGE, "%d ranks; there may be %d", size, MOST_RANKS);
-}
-
-void qkv_parallel_end(void) {
-    if (joined) MPI_Finalize();
-    joined = false;
-    size = 1; /* the rank stays: only one of the processes goes on to speak */
 }
 
 void qkv_parallel_library(char *out, size_t n) {
@@ -154,27 +146,111 @@ static void add_up(real *restrict own, const real *restrict others, int64_t n) {
     }
 }
 
+/* A sum that begins while gradients are still being made. Blocks go from the end of the store to its
+ * beginning, the order in which backward finishes them: every block of another's segment is sent once
+ * it is final, and the own blocks are received one after another and added to. MPI moves messages
+ * while it is called, which is after every node of the tape. */
+static struct reduction {
+    bool open;
+    real *x;
+    const int64_t *cut;
+    int to; /* the segment whose blocks are sent now, from the last rank's down; −1: none left */
+    int64_t to_end;    /* its elements up to here are still to send */
+    MPI_Request *sent; /* one for each block that was sent */
+    int n_sent, cap_sent;
+    int64_t own_end; /* the own segment is summed from here on */
+    mail in;         /* the receives of the block that ends there */
+    real *others;    /* what they fill: BLOCK elements a rank */
+} sum;
+
+/* Where the block of segment r that ends at `end` begins. */
+static int64_t block_before(int r, int64_t end) {
+    return end - sum.cut[r] > BLOCK ? end - BLOCK : sum.cut[r];
+}
+
+static bool open_reduction(real *x, const int64_t *cut) {
+    if (sum.open) return true;
+    const int blocks = (int)(cut[size] / BLOCK) + size;
+    if (!sum.others && !(sum.others = qkv_alloc_aligned((size_t)size * BLOCK * sizeof *sum.others)))
+        return false;
+    if (sum.cap_sent < blocks) {
+        qkv_free(sum.sent);
+        sum.cap_sent = 0;
+        if (!(sum.sent = qkv_zalloc((size_t)blocks, sizeof *sum.sent))) return false;
+        sum.cap_sent = blocks;
+    }
+    sum.open = true;
+    sum.x = x;
+    sum.cut = cut;
+    sum.to = size - 1;
+    sum.to_end = cut[size];
+    sum.n_sent = 0;
+    sum.own_end = cut[rank + 1];
+    sum.in.n = 0;
+    return true;
+}
+
+/* Sends the blocks that are final: all of their elements stand at `final` or behind. */
+static void send_blocks(int64_t final) {
+    while (sum.to >= 0) {
+        const int64_t from = block_before(sum.to, sum.to_end);
+        if (sum.to == rank || from == sum.to_end) {
+            sum.to_end = sum.cut[sum.to--];
+        } else if (from < final) {
+            return;
+        } else {
+            MPI_Isend(sum.x + from, (int)((size_t)(sum.to_end - from) * sizeof *sum.x), MPI_BYTE,
+                      sum.to, 0, MPI_COMM_WORLD, &sum.sent[sum.n_sent++]);
+            sum.to_end = from;
+        }
+    }
+}
+
+/* Receives and adds up own blocks: those that are there already, or (wait) all. */
+static void add_blocks(int64_t final, bool wait) {
+    while (sum.own_end > sum.cut[rank]) {
+        const int64_t from = block_before(rank, sum.own_end), n = sum.own_end - from;
+        int arrived = 1;
+        for (int r = sum.in.n ? size : 0; r < size; r++)
+            if (r != rank)
+                receive_from(&sum.in, r, sum.others + (int64_t)r * BLOCK,
+                             (size_t)n * sizeof *sum.x);
+        if (wait)
+            MPI_Waitall(sum.in.n, sum.in.open, sum.in.done);
+        else
+            MPI_Testall(sum.in.n, sum.in.open, &arrived, sum.in.done);
+        if (!arrived || from < final) return;
+        add_up(sum.x + from, sum.others, n);
+        sum.own_end = from;
+        sum.in.n = 0;
+    }
+}
+
+void qkv_parallel_reduce_from(real *x, const int64_t *cut, int64_t final) {
+    if (size == 1 || !open_reduction(x, cut)) return;
+    send_blocks(final);
+    add_blocks(final, false);
+}
+
 bool qkv_parallel_reduce(real *x, const int64_t *cut) {
     if (size == 1) return true;
-    real *others = qkv_alloc_aligned((size_t)size * BLOCK * sizeof *others);
-    if (!others) return false;
-    mail m;
-    m.n = 0;
-    const int64_t end = longest(cut);
-    for (int64_t at = 0; at < end; at += BLOCK) {
-        const int64_t n = block_of(cut, rank, at);
-        for (int r = 0; r < size; r++) {
-            if (r == rank) continue;
-            receive_from(&m, r, others + (int64_t)r * BLOCK, (size_t)n * sizeof *x);
-            send_to(&m, r, x + cut[r] + at, (size_t)block_of(cut, r, at) * sizeof *x);
-        }
-        wait_all(&m);
-        add_up(x + cut[rank] + at, others, n);
-        for (int r = 0; r < size; r++)
-            if (r != rank) memset(x + cut[r] + at, 0, (size_t)block_of(cut, r, at) * sizeof *x);
-    }
-    qkv_free(others);
+    if (!open_reduction(x, cut)) return false;
+    send_blocks(0);
+    add_blocks(0, true);
+    for (int i = 0; i < sum.n_sent; i++) MPI_Wait(&sum.sent[i], sum.in.done);
+    memset(x, 0, (size_t)cut[rank] * sizeof *x);
+    memset(x + cut[rank + 1], 0, (size_t)(cut[size] - cut[rank + 1]) * sizeof *x);
+    sum.open = false;
     return true;
+}
+
+void qkv_parallel_end(void) {
+    if (joined) MPI_Finalize();
+    qkv_free(sum.others);
+    qkv_free(sum.sent);
+    sum = (struct reduction){0};
+    joined = false;
+    size = 1; /* the rank stays: only one of the processes goes on to speak */
 }
 
 /* Sends the own segment to the ranks that want it (all, or rank 0) and receives what this one

@@ -1,6 +1,7 @@
 /* The step. Losses and gradients are sums over targets until the update divides by their number, so
  * that k small batches and one large batch are the same step. */
 #include "train/step.h"
+#include "train/parallel.h"
 
 #include <math.h>
 
@@ -37,6 +38,43 @@ static qkv_status forward(qkv_stepper *s, const qkv_batcher *b, const int64_t *e
     return QKV_OK;
 }
 
+/* ---- several ranks: a gradient travels while others are still made ---- */
+
+typedef struct travel {
+    const qkv_optim *optim;
+    const int64_t
+        *used; /* [k]: the parameters of the first k nodes all stand before this element */
+} travel;
+
+static void send_what_is_final(void *user, size_t left) {
+    const travel *t = user;
+    qkv_parallel_reduce_from(t->optim->params->grads, t->optim->cut, t->used[left]);
+}
+
+static qkv_status backward_travelling(qkv_stepper *s, qkv_tensor *root) {
+    qkv_tape *t = &s->tape;
+    const qkv_params *params = s->optim.params;
+    int64_t *used = qkv_tape_alloc(t, NULL, (t->n_nodes + 1) * sizeof *used);
+    if (!used) return qkv_tape_status(t);
+    used[0] = 0;
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        used[i + 1] = used[i];
+        for (int k = 0; k < QKV_NODE_INPUTS; k++) {
+            const qkv_tensor *x = t->nodes[i]->in[k];
+            if (x && x->base) x = x->base;
+            if (!x || !x->is_param) continue;
+            const int64_t end = x->grad - params->grads + x->rows * x->ld;
+            if (end > used[i + 1]) used[i + 1] = end;
+        }
+    }
+    travel on = {&s->optim, used};
+    t->after_node = send_what_is_final;
+    t->after_user = &on;
+    const qkv_status status = qkv_tape_backward(t, &root, 1);
+    t->after_node = NULL;
+    return status;
+}
+
 /* The first of n examples before which at least share·(their tokens) stand. */
 static int64_t cut_at(const qkv_batcher *b, const int64_t *examples, int64_t n, double share) {
     int64_t total = 0, before = 0, i = 0;
@@ -56,7 +94,8 @@ qkv_status qkv_stepper_accumulate_part(qkv_stepper *s, const qkv_batcher *b, int
     if (from == to) return QKV_OK;
     qkv_tape_begin(&s->tape, QKV_TRAIN, s->seed, key * (uint64_t)parts + (uint64_t)part);
     QKV_TRY(forward(s, b, examples + from, to - from, &root, sum));
-    return qkv_tape_backward(&s->tape, &root, 1);
+    return s->last && qkv_parallel_size() > 1 ? backward_travelling(s, root)
+                                              : qkv_tape_backward(&s->tape, &root, 1);
 }
 
 qkv_status qkv_stepper_accumulate(qkv_stepper *s, const qkv_batcher *b, int64_t i, uint64_t key,

@@ -12,6 +12,7 @@ typedef struct qkv_stepper {
     qkv_optim optim;
     qkv_task_spec task;
     uint64_t seed; /* of dropout and masks */
+    bool last;     /* the next batch is this rank's last of the step: its gradients travel as they are made */
 } qkv_stepper;
 
 /* Tape and optimiser for a model that is allocated for training. On failure nothing is left to
