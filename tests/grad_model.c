@@ -62,6 +62,7 @@ static void test_positions(void **state) {
             snprintf(s, sizeof s, "task=%s position=%s", tasks[k], qkv_position_names[p]);
             check_if_allowed(s);
         }
+    check("task=translate position=structural decoder_position=relative");
 }
 
 static void test_patterns(void **state) {
@@ -73,6 +74,7 @@ static void test_patterns(void **state) {
             check_if_allowed(s);
         }
     check("task=classify attention=linformer linformer_per_head=true");
+    check("task=translate attention=linformer decoder_attention=local window=2");
 }
 
 static void test_blocks(void **state) {

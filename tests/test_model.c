@@ -340,8 +340,7 @@ static void test_threads_same_bits(void **state) {
 
 /* Step-by-step decoding through a cache equals the full pass: two tokens first, then one by one;
  * sequences have different lengths, and those that are finished leave the cache. */
-static void check_cached(const char *settings) {
-    static const int32_t tgt_len[] = {9, 4, 7};
+static void check_cached(const char *settings, const int32_t tgt_len[3]) {
     tiny_batch src, tgt;
     tiny_batch_make(&src, lengths, 3, 11, 3, 1);
     tiny_batch_make(&tgt, tgt_len, 3, 11, 3, 2);
@@ -349,7 +348,7 @@ static void check_cached(const char *settings) {
     bool two_sided = qkv_task_shapes[qkv_model_config(m)->task].encoder;
     real *full = hidden(m, &src, &tgt);
     qkv_cache *cache;
-    assert_ok(qkv_cache_new(m, 3, 12, &cache));
+    assert_ok(qkv_cache_new(m, 3, 160, &cache));
     int32_t live[] = {0, 1, 2}, n = 3, done = 0;
     while (n > 0) {
         int32_t ids[6], start[4] = {0}, take = done ? 1 : 2;
@@ -382,6 +381,7 @@ static void check_cached(const char *settings) {
 }
 
 static void test_cached_is_full(void **state) {
+    static const int32_t short_ones[] = {9, 4, 7}, long_ones[] = {150, 4, 70};
     (void)state;
     char s[200];
     for (int p = 0; qkv_position_names[p]; p++)
@@ -391,18 +391,26 @@ static void test_cached_is_full(void **state) {
                      qkv_position_names[p], qkv_pattern_names[a]);
             if (tiny_build(s, &m) != QKV_OK) continue;
             qkv_model_free(m);
-            check_cached(s);
+            check_cached(s, short_ones);
         }
     for (int p = 0; qkv_position_names[p]; p++) {
-        if (p == QKV_POSITION_STRUCTURAL) continue;
-        snprintf(s, sizeof s, "task=translate position=%s norm=%s", qkv_position_names[p],
-                 p % 2 ? "pre" : "post");
-        check_cached(s);
+        snprintf(s, sizeof s, "task=translate position=%s norm=%s %s", qkv_position_names[p],
+                 p % 2 ? "pre" : "post",
+                 p == QKV_POSITION_STRUCTURAL ? "decoder_position=relative" : "");
+        check_cached(s, short_ones);
     }
-    check_cached("task=lm arch=lstm");
-    check_cached("task=lm arch=gru");
-    check_cached("task=translate arch=lstm d_state=10");
-    check_cached("task=translate arch=gru bidirectional=false");
+    check_cached("task=translate attention=linformer decoder_attention=local window=2", short_ones);
+    /* several blocks of queries, so that links and global positions matter */
+    for (int a = 0; qkv_pattern_names[a]; a++) {
+        if (a == QKV_PATTERN_LINFORMER) continue;
+        snprintf(s, sizeof s, "task=lm position=alibi attention=%s max_len=160",
+                 qkv_pattern_names[a]);
+        check_cached(s, long_ones);
+    }
+    check_cached("task=lm arch=lstm", short_ones);
+    check_cached("task=lm arch=gru", short_ones);
+    check_cached("task=translate arch=lstm d_state=10", short_ones);
+    check_cached("task=translate arch=gru bidirectional=false", short_ones);
 }
 
 /* ---- configuration ---- */
@@ -425,6 +433,9 @@ static void test_refusals(void **state) {
         {"task=lm attention=linformer", "use attention=local or bigbird"},
         {"attention=linformer position=alibi", "another attention"},
         {"task=lm position=structural", "use it in an encoder"},
+        {"task=translate position=structural", "decoder_position=relative"},
+        {"task=translate attention=linformer", "decoder_attention"},
+        {"task=translate decoder_position=structural", "needs the tree"},
         {"task=translate vocab_size=5 target_vocab_size=6", "share_embeddings=false"},
         {"projections=false position=rope", "basic attention"},
         {"projections=false task=translate", "no cross-attention"},

@@ -89,8 +89,8 @@ static qkv_status make_items(job *j) {
         if (!j->m->spec.bare_source) ids[e->n] = j->m->spec.eos;
         int64_t most = j->options->max_tokens ? j->options->max_tokens : 2 * (int64_t)e->n + 10;
         /* Learned positions end there. */
-        if (c->arch == QKV_ARCH_TRANSFORMER && c->position == QKV_POSITION_LEARNED &&
-            most > c->max_len)
+        if (c->arch == QKV_ARCH_TRANSFORMER &&
+            qkv_config_position(c, true) == QKV_POSITION_LEARNED && most > c->max_len)
             most = c->max_len;
         j->items[i] = (qkv_search_item){.src = ids,
                                         .n_src = (int32_t)e->n + (j->m->spec.bare_source ? 0 : 1),

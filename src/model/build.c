@@ -15,9 +15,10 @@ static double residual_gain(const qkv_config *c, int64_t layers, int parts) {
 }
 
 static qkv_position_spec position_spec(const qkv_config *c, bool causal, int64_t layers) {
-    bool rope = c->position == QKV_POSITION_ROPE, t5 = c->position == QKV_POSITION_T5;
+    qkv_position_kind kind = qkv_config_position(c, causal);
+    bool rope = kind == QKV_POSITION_ROPE, t5 = kind == QKV_POSITION_T5;
     return (qkv_position_spec){
-        .kind = (qkv_position_kind)c->position,
+        .kind = kind,
         .d_model = c->d_model,
         .d_head = c->d_head,
         .max_len = c->max_len,
@@ -34,7 +35,8 @@ static qkv_position_spec position_spec(const qkv_config *c, bool causal, int64_t
 static qkv_stack_spec stack_spec(const qkv_config *c, bool decoder, bool cross) {
     int64_t layers = decoder ? c->decoder_layers : c->encoder_layers;
     double gain = residual_gain(c, layers, cross ? 3 : 2);
-    bool linformer = c->attention == QKV_PATTERN_LINFORMER;
+    qkv_pattern_kind pattern = qkv_config_pattern(c, decoder);
+    bool linformer = pattern == QKV_PATTERN_LINFORMER;
     return (qkv_stack_spec){
         .layers = (int32_t)layers,
         .cross = cross,
@@ -63,7 +65,7 @@ static qkv_stack_spec stack_spec(const qkv_config *c, bool decoder, bool cross) 
                 .bias = c->ffn_bias,
                 .init = (qkv_init_scheme)c->init,
                 .out_gain = gain},
-        .pattern = {.kind = (qkv_pattern_kind)c->attention,
+        .pattern = {.kind = pattern,
                     .causal = decoder,
                     .window = (int32_t)c->window,
                     .global_tokens = (int32_t)c->global_tokens,
@@ -124,14 +126,7 @@ static qkv_status declare_side(qkv_model *m, qkv_side *side, bool decoder, bool 
         side->width = qkv_rnn_width(&spec);
         return qkv_rnn_declare(&side->rnn, &spec, &m->params, side->name);
     }
-    qkv_config local = *c;
-    /* An encoder-decoder may ask for what only its encoder can do; its decoder then does the
-     * nearest thing. */
-    if (decoder && m->shape.encoder) {
-        if (local.attention == QKV_PATTERN_LINFORMER) local.attention = QKV_PATTERN_FULL;
-        if (local.position == QKV_POSITION_STRUCTURAL) local.position = QKV_POSITION_RELATIVE;
-    }
-    qkv_stack_spec spec = stack_spec(&local, decoder, decoder && m->shape.encoder);
+    qkv_stack_spec spec = stack_spec(c, decoder, decoder && m->shape.encoder);
     side->width = c->d_model;
     return qkv_stack_declare(&side->stack, &spec, &m->params, side->name);
 }

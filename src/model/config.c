@@ -14,6 +14,28 @@ static const char *const qkv_norm_place_names[] = {"pre", "post", NULL};
 static const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
 static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", NULL};
 
+/* Index 0 stands for what the encoder uses, k + 1 for kind k. */
+static const char *const qkv_decoder_position_names[] = {"same",
+#define POSITION(id, name, help) #name,
+#include "nn/position.def"
+#undef POSITION
+                                                         NULL};
+static const char *const qkv_decoder_pattern_names[] = {"same",
+#define PATTERN(id, name, help) #name,
+#include "nn/pattern.def"
+#undef PATTERN
+                                                        NULL};
+
+qkv_position_kind qkv_config_position(const qkv_config *c, bool decoder) {
+    return (qkv_position_kind)(decoder && c->decoder_position ? c->decoder_position - 1
+                                                              : c->position);
+}
+
+qkv_pattern_kind qkv_config_pattern(const qkv_config *c, bool decoder) {
+    return (qkv_pattern_kind)(decoder && c->decoder_attention ? c->decoder_attention - 1
+                                                              : c->attention);
+}
+
 static const qkv_setting rows[] = {
 #define SETTINGS_OWNER qkv_config
 #include "base/settings_rows.h"

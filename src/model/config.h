@@ -44,6 +44,10 @@ qkv_settings qkv_config_settings(qkv_config *config);
 
 void qkv_config_default(qkv_config *config);
 
+/* What one side of a model uses: a decoder may have positions and a pattern of its own. */
+qkv_position_kind qkv_config_position(const qkv_config *c, bool decoder);
+qkv_pattern_kind qkv_config_pattern(const qkv_config *c, bool decoder);
+
 /* Fills what stands for "derived from the others" and refuses what makes no sense, with the reason
  * and what to use. */
 qkv_status qkv_config_resolve(const qkv_config *config, qkv_config *out);

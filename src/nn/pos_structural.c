@@ -10,7 +10,8 @@ static qkv_status check(const qkv_position_spec *spec) {
     return qkv_fail(
         QKV_USAGE,
         "position=structural needs the tree of the whole sentence, which a decoder does not "
-        "have while it writes; use it in an encoder, or position=relative here");
+        "have while it writes; use it in an encoder (with decoder_position=relative in an "
+        "encoder-decoder), or position=relative");
 }
 
 static void declare(qkv_position *p, qkv_params *params, const char *stack) {

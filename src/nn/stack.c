@@ -27,7 +27,8 @@ qkv_status qkv_stack_check(const qkv_stack_spec *spec) {
         return qkv_fail(
             QKV_USAGE,
             "attention=linformer mixes all positions, so a decoder would see what it is to "
-            "predict; use attention=local or bigbird in decoders");
+            "predict; use attention=local or bigbird in decoders (of an encoder-decoder: "
+            "decoder_attention)");
     if (spec->pattern.kind == QKV_PATTERN_LINFORMER && acts_on_scores(spec->position.kind))
         return qkv_fail(QKV_USAGE,
                         "position=%s scores pairs of positions, but Linformer's keys are mixtures "

@@ -35,6 +35,7 @@ FORWARD = (
     [f"task=classify position={p}" for p in
      ("none", "sinusoidal", "relative", "rope", "alibi", "t5", "structural")]
     + [f"task=lm position={p}" for p in ("none", "sinusoidal", "relative", "rope", "alibi", "t5")]
+    + [f"task={t} position=alibi heads={h} d_head=4" for t in ("lm", "classify") for h in (3, 6)]
     + [f"task=lm activation={a}" for a in ("relu", "gelu", "silu", "geglu", "geglu_tanh")]
     + [f"task=classify pool={p}" for p in ("max", "first", "last")]
     + ["task=classify norm=post norm_kind=rms", "task=lm attention=local",
@@ -44,10 +45,63 @@ FORWARD = (
        "task=classify pooler=tanh pool=first", "task=classify sinusoidal_pairing=halves position=sinusoidal",
        "task=translate position=rope norm=pre share_embeddings=false tie=false",
        "task=translate position=t5 norm=pre norm_kind=rms", "task=translate arch=lstm",
-       "task=classify arch=gru bidirectional=true", "task=classify attention=linformer linformer_rank=3"]
+       "task=classify arch=gru bidirectional=true", "task=classify attention=linformer linformer_rank=3",
+       "task=translate position=structural decoder_position=relative",
+       "task=translate attention=linformer linformer_rank=3 decoder_attention=local",
+       "task=classify pooler=relu", "task=embed pool=mean"]
 )
 
-SRC, TGT = [5, 1, 7], [4, 3, 6]
+# Sequences of several blocks of 64, where patterns differ: loss, hidden rows and gradients.
+LONG_BASE = "d_model=4 d_ff=6 max_len=160 global_tokens=3 random_links=1 window=9"
+LONG = [f"task={t} position=rope attention={a}" for t in ("classify", "lm")
+        for a in ("local", "global", "random", "bigbird")]
+
+LENGTHS = {"case": ([5, 1, 7], [4, 3, 6]), "long": ([130, 1, 79], [150, 66, 1])}
+BLOCK = 64  # queries that see the same random links
+
+
+def philox(seed, stream, index):
+    """Four words of Philox 4x32-10."""
+    low = 0xFFFFFFFF
+    c = [index & low, index >> 32, stream & low, stream >> 32]
+    k = [seed & low, seed >> 32]
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(p1 >> 32) ^ c[1] ^ k[0], p1 & low, (p0 >> 32) ^ c[3] ^ k[1], p0 & low]
+        k = [(k[0] + 0x9E3779B9) & low, (k[1] + 0xBB67AE85) & low]
+    return c
+
+
+def permuted(seed, stream, n, i):
+    """The image of i under a keyed permutation of 0 ... n - 1: four Feistel rounds, walked until below n."""
+    half = 1
+    while 1 << 2 * half < n:
+        half += 1
+    mask = (1 << half) - 1
+    while True:
+        left, right = i >> half, i & mask
+        for r in range(4):
+            at = right << 2 | r
+            left, right = right, left ^ (philox(seed, stream, at >> 1)[(at & 1) * 2] & mask)
+        i = left << half | right
+        if i < n:
+            return i
+
+
+def links(layer, block, allowed, count):
+    """Which of the blocks in `allowed` a block of queries is linked to, in a layer."""
+    x = philox(layer, 0x6B65795F64657269, block * BLOCK)
+    y = philox(layer, x[0] << 32 | x[1], 0)
+    return [allowed[permuted(layer, y[0] << 32 | y[1], len(allowed), i)]
+            for i in range(min(count, len(allowed)))]
+
+
+def alibi_slopes(heads):
+    """As in the code of its authors."""
+    if heads & (heads - 1) == 0:
+        return [2 ** (-8 * (i + 1) / heads) for i in range(heads)]
+    power = 2 ** math.floor(math.log2(heads))
+    return alibi_slopes(power) + alibi_slopes(2 * power)[0::2][:heads - power]
 
 
 def fnv(name):
@@ -67,22 +121,23 @@ def weight(name, rows, cols):
 
 
 class Model:
-    def __init__(self, text):
+    def __init__(self, text, lengths=LENGTHS["case"]):
         defaults = dict(task="classify", arch="transformer", position="learned", norm="pre",
                         norm_kind="layer", activation="relu", attention="full", pool="mean", pooler="none",
                         attention_scale="head", qkv_bias=True, out_bias=True, ffn_bias=True, tie=True,
                         share_embeddings=True, embedding_scale=False, embedding_norm=False,
                         head_bias=False, head_transform=False, projections=True, bidirectional=True,
                         kv_heads=0, d_head=0, d_state=0, rope_pairing="adjacent",
-                        sinusoidal_pairing="adjacent")
+                        sinusoidal_pairing="adjacent", decoder_position="same", decoder_attention="same",
+                        global_tokens=2, random_links=2)
         c = defaults
-        for pair in (BASE + " " + text).split():
+        for pair in text.split():
             key, value = pair.split("=")
             c[key] = {"true": True, "false": False}.get(value, int(value) if value.isdigit() else value)
         c["kv_heads"] = c["kv_heads"] or c["heads"]
         c["d_head"] = c["d_head"] or c["d_model"] // c["heads"]
         c["d_state"] = c["d_state"] or c["d_model"]
-        self.c, self.p = c, {}
+        self.c, self.p, self.lengths = c, {}, lengths
         self.encodes = c["task"] != "lm"
         self.decodes = c["task"] in ("lm", "translate")
 
@@ -138,32 +193,59 @@ class Model:
             return first + rel
         return first + min(n - 1, exact + int(math.log(rel / exact) / math.log(most / exact) * (n - exact)))
 
+    # ---- patterns ----
+    def of(self, stack, key):
+        """A setting that a decoder may have for itself."""
+        own = self.c["decoder_" + key]
+        return own if stack == "decoder" and own != "same" else self.c[key]
+
+    def seen(self, pattern, n, causal, layer):
+        """Which keys each query sees."""
+        c = self.c
+        i, j = torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij")
+        local, first, blocks = (i - j).abs() <= c["window"], j < c["global_tokens"], (n - 1) // BLOCK + 1
+        sees_all = i // BLOCK * BLOCK < c["global_tokens"]  # the block of queries that holds global positions
+        own = i // BLOCK == j // BLOCK
+
+        def linked(reach):
+            out = torch.zeros(n, n, dtype=torch.bool)
+            for b in range(blocks):
+                # blocks of keys that no query of block b reaches otherwise
+                low, high = (b * BLOCK - reach) // BLOCK, -(-((b + 1) * BLOCK + reach) // BLOCK)
+                allowed = [k for k in range(blocks) if k < low or (k >= high and not causal)]
+                for k in links(layer, b, allowed, c["random_links"]):
+                    out[b * BLOCK:(b + 1) * BLOCK, k * BLOCK:(k + 1) * BLOCK] = True
+            return out
+
+        what = {"full": lambda: torch.ones(n, n, dtype=torch.bool), "local": lambda: local,
+                "global": lambda: first | sees_all | (i == j), "random": lambda: own | linked(0),
+                "bigbird": lambda: local | first | sees_all | linked(c["window"])}[pattern]()
+        return what & (j <= i) if causal else what
+
     # ---- layers ----
     def attention(self, name, x, causal, stack, layer):
         c, n = self.c, x.shape[0]
         h, g, k = c["heads"], c["kv_heads"], c["d_head"]
         scale = {"head": k ** -0.5, "full": c["d_model"] ** -0.5, "none": 1.0}[c["attention_scale"]]
         i, j = torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij")
-        seen = j <= i if causal else torch.ones(n, n, dtype=torch.bool)
-        if c["attention"] == "local":
-            seen = seen & ((i - j).abs() <= c["window"])
+        pattern, position = self.of(stack, "attention"), self.of(stack, "position")
+        seen = self.seen("full" if pattern == "linformer" else pattern, n, causal, layer)
         if not c["projections"]:
             q = key = v = x.reshape(n, h, k).transpose(0, 1)
         else:
             qkv = self.dense(name + ".qkv", x, (h + 2 * g) * k, c["qkv_bias"])
             q, key, v = (a.reshape(n, -1, k).transpose(0, 1) for a in qkv.split([h * k, g * k, g * k], 1))
-        position = c["position"]
         if position == "rope":
             q, key = self.rope(q), self.rope(key)
         key, v = key.repeat_interleave(h // g, 0), v.repeat_interleave(h // g, 0)
-        if c["attention"] == "linformer":
+        if pattern == "linformer":
             r = min(c["linformer_rank"], n)
             e, f = (self.par(f"{name}.along_{a}", c["linformer_rank"], c["max_len"]) for a in "kv")
             key, v = e[:r, :n] @ key, f[:r, :n] @ v
             seen = torch.ones(n, r, dtype=torch.bool)
         bias = torch.zeros(h, *seen.shape)
         if position == "alibi":
-            slope = 2.0 ** (-8 * torch.arange(1, h + 1) / h)
+            slope = torch.tensor(alibi_slopes(h))
             bias = -slope[:, None, None] * (i - j).abs()
         if position == "t5":
             table = self.par(f"{stack}.position.bias", h, c["t5_buckets"])
@@ -219,11 +301,12 @@ class Model:
         c, n = self.c, len(ids)
         x = self.table(stack)[ids] * (math.sqrt(c["d_model"]) if c["embedding_scale"] else 1)
         if c["arch"] == "transformer":
-            if c["position"] in ("sinusoidal", "structural"):
+            position = self.of(stack, "position")
+            if position in ("sinusoidal", "structural"):
                 x = x + self.sinusoid(n)
-            if c["position"] == "learned":
+            if position == "learned":
                 x = x + self.par(f"{stack}.position.weight", c["max_len"], c["d_model"])[:n]
-            if c["position"] == "structural":
+            if position == "structural":
                 depth = torch.tensor([tree_depth(i) for i in range(n)]).clamp(max=c["rel_distance"])
                 x = x + self.par(f"{stack}.depth.weight", c["rel_distance"] + 1, c["d_model"])[depth]
         return self.norm(f"{stack}.embedding_norm", x) if c["embedding_norm"] else x
@@ -296,12 +379,12 @@ class Model:
         return torch.tanh(self.dense("decoder.combine", torch.cat([context, s], 1), c["d_model"]))
 
     def run(self):
-        """Hidden rows of all sequences, and the loss."""
+        """Hidden rows of all sequences (models without a head: one vector each), and the loss or None."""
         c, hidden, targets, pooled = self.c, [], [], []
         at_s = at_t = 0
-        for s in range(len(SRC)):
-            src, tgt = ids(at_s, SRC[s], c, 7, 3), ids(at_t, TGT[s], c, 5, 1)
-            at_s, at_t = at_s + SRC[s], at_t + TGT[s]
+        for n_src, n_tgt in zip(*self.lengths):
+            src, tgt = ids(at_s, n_src, c, 7, 3), ids(at_t, n_tgt, c, 5, 1)
+            at_s, at_t = at_s + n_src, at_t + n_tgt
             memory = self.encode(src) if self.encodes else None
             rows = self.decode(tgt, memory) if self.decodes else memory
             hidden.append(rows)
@@ -309,12 +392,14 @@ class Model:
             pool = {"mean": rows.mean(0), "max": rows.max(0)[0], "first": rows[0], "last": rows[-1]}
             pooled.append(pool[c["pool"]])
         hidden = torch.cat(hidden)
+        if c["task"] == "embed":
+            return torch.stack(pooled), None
         if c["task"] == "classify":
             y = torch.stack(pooled)
-            if c["pooler"] == "tanh":
-                y = torch.tanh(self.dense("head.pooler", y, y.shape[1]))
+            if c["pooler"] != "none":
+                y = {"tanh": torch.tanh, "relu": F.relu}[c["pooler"]](self.dense("head.pooler", y, y.shape[1]))
             logits = self.dense("head.classes", y, c["classes"])
-            return hidden, F.cross_entropy(logits, torch.tensor([s % c["classes"] for s in range(len(SRC))]))
+            return hidden, F.cross_entropy(logits, torch.tensor([s % c["classes"] for s in range(len(pooled))]))
         y = hidden
         if c["head_transform"]:
             y = self.norm("head.norm", self.act(self.dense("head.transform", y, y.shape[1])))
@@ -345,18 +430,22 @@ def decays(name):
 
 def main():
     tensors, meta = {}, {}
-    for number, text in enumerate(TRAINED + FORWARD):
-        trained = number < len(TRAINED)
-        model = Model(text)
-        meta[f"case.{number:02d}"] = BASE + " " + text
+    cases = ([("case", BASE + " " + text, text in TRAINED) for text in TRAINED + FORWARD]
+             + [("long", f"{BASE} {LONG_BASE} {text}", False) for text in LONG])
+    for number, (kind, text, trained) in enumerate(cases):
+        model = Model(text, LENGTHS[kind])
+        meta[f"{kind}.{number:02d}"] = text
         hidden, loss = model.run()
         tensors[f"{number:02d}/hidden"] = hidden
-        tensors[f"{number:02d}/loss"] = loss.reshape(1)
-        if not trained:
+        if loss is not None:
+            tensors[f"{number:02d}/loss"] = loss.reshape(1)
+        if not trained and kind != "long":
             continue
         loss.backward()
         for name, p in model.p.items():
             tensors[f"{number:02d}/grad/{name}"] = p.grad
+        if not trained:
+            continue
         groups = [{"params": [p for n, p in model.p.items() if decays(n) == d], "weight_decay": 0.1 * d}
                   for d in (False, True)]
         # Where a gradient is zero but for rounding (biases of keys), a smaller eps would blow the rounding up.
