@@ -11,7 +11,7 @@ command -v clang >/dev/null 2>&1 || { echo "fuzz: needs clang (Debian: apt-get i
 targets=${*:-$(sed -n 's/^FUZZ(\([a-z_]*\)).*/\1/p' fuzz/fuzz.def)}
 compiler=clang
 command -v ccache >/dev/null 2>&1 && compiler="ccache clang"
-flags="-std=c11 -O1 -g -D_GNU_SOURCE -DQKV_VERSION=\"fuzz\" -Iinclude -Isrc -Ifuzz -fopenmp
+flags="-std=c11 -O2 -g1 -D_GNU_SOURCE -DQKV_VERSION=\"fuzz\" -Iinclude -Isrc -Ifuzz -fopenmp
        $(pkg-config --cflags libutf8proc libpcre2-8)"
 checks=address,undefined
 objects=build/fuzz/objects

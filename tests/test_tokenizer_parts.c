@@ -248,6 +248,54 @@ static void user_defined_and_unknown(void **state) {
     qkv_buf_free(&model);
 }
 
+/* What SentencePiece gives for the same pieces: one ▁ off the first piece that begins with it; with extra blanks removed, off
+ * every piece until there is text; never a blank that is no ▁. A stream gives the same. */
+static void leading_marks(void **state) {
+    (void)state;
+    static const int32_t ids[][12] = {
+        {1, 1, 4, 1, 2}, {4, 1, 2}, {0, 2}, {3, 2}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}};
+    static const struct {
+        char prefix, squeeze;
+        const char *texts[5];
+    } models[] = {
+        {1, 1, {" a a", " a a", " \xE2\x81\x87 a", " a", "a"}},
+        {1, 0, {"   a a", " a a", " \xE2\x81\x87 a", " a", "          a"}},
+        {0, 0, {"    a a", "  a a", " \xE2\x81\x87 a", " a", "           a"}},
+        {0, 1, {" a a", " a a", " \xE2\x81\x87 a", " a", "a"}},
+    };
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        qkv_buf model = {0};
+        add_piece(&model, "<unk>", 5, 0, 2);
+        add_piece(&model, MARK, 3, -1, 1);
+        add_piece(&model, "a", 1, -1, 1);
+        add_piece(&model, "<0x20>", 6, -1, 6);
+        add_piece(&model, MARK MARK "a", 7, -1, 1);
+        const char parts[] = {
+            0x12, 2, 0x18, 1, 0x1A, 4, 0x18, models[m].prefix, 0x20, models[m].squeeze};
+        qkv_buf_add(&model, parts, sizeof parts);
+        qkv_tokenizer *tok = NULL;
+        assert_ok(qkv_tokenizer_parse("spm", model.data, model.len, &tok));
+        for (size_t i = 0; i < 5; i++) {
+            size_t n = 12;
+            while (n > 1 && !ids[i][n - 1]) n--;
+            qkv_buf text = {0}, streamed = {0};
+            qkv_decode_stream *stream;
+            assert_ok(qkv_tokenizer_decode(tok, ids[i], n, false, &text));
+            assert_string_equal(text.data, models[m].texts[i]);
+            assert_ok(qkv_decode_stream_new(tok, false, &stream));
+            for (size_t k = 0; k < n; k++)
+                assert_ok(qkv_decode_stream_push(stream, ids[i][k], &streamed));
+            assert_ok(qkv_decode_stream_end(stream, &streamed));
+            assert_string_equal(streamed.data, models[m].texts[i]);
+            qkv_decode_stream_free(stream);
+            qkv_buf_free(&text);
+            qkv_buf_free(&streamed);
+        }
+        qkv_tokenizer_free(tok);
+        qkv_buf_free(&model);
+    }
+}
+
 /* ---- caps, from both sides ---- */
 
 static void expect(const qkv_buf *file, const char *refused) {
@@ -420,6 +468,7 @@ int main(void) {
         cmocka_unit_test(unicode_scripts),
         cmocka_unit_test(unused_pieces),
         cmocka_unit_test(user_defined_and_unknown),
+        cmocka_unit_test(leading_marks),
         cmocka_unit_test(json_caps),
         cmocka_unit_test(sentencepiece_caps),
         cmocka_unit_test(gguf_caps),

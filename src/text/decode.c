@@ -129,6 +129,7 @@ qkv_status qkv_decode_stream_push(qkv_decode_stream *s, int32_t id, qkv_buf *out
     if (whole == s->text.len && s->window.n > 2 * CONTEXT) {
         memmove(s->window.at, s->window.at + s->window.n - CONTEXT, CONTEXT * sizeof *s->window.at);
         s->window.n = CONTEXT;
+        s->a.within = s->a.within || s->text.len;
         QKV_TRY(decode_window(s));
         s->given = s->text.len;
     }
@@ -142,6 +143,7 @@ qkv_status qkv_decode_stream_end(qkv_decode_stream *s, qkv_buf *out) {
             qkv_buf_add(out, s->text.data + s->given, s->text.len - s->given);
     }
     s->window.n = s->given = 0;
+    s->a.within = false;
     return out->status;
 }
 

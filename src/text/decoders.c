@@ -353,3 +353,54 @@ static qkv_status ctc(const qkv_step *step, const qkv_strings *in, qkv_strings *
 }
 
 const qkv_step_kind qkv_dec_ctc = {.name = "CTC", .parse = ctc_parse, .decode = ctc};
+
+/* ---- SentencePiece: ▁ back to blanks, without what its normaliser put or would have taken away in front ---- */
+
+typedef struct sentencepiece_args {
+    bool prefix, squeeze; /* the normaliser's add_dummy_prefix, remove_extra_whitespaces */
+} sentencepiece_args;
+
+static qkv_status sentencepiece_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+    sentencepiece_args *a;
+    QKV_TRY_ALLOC(step->args = a = qkv_arena_zalloc(&tok->arena, sizeof *a));
+    QKV_TRY(qkv_json_get_bool(json, "add_dummy_prefix", true, &a->prefix));
+    return qkv_json_get_bool(json, "remove_extra_whitespaces", true, &a->squeeze);
+}
+
+/* As the original: one ▁ is taken off the first piece that begins with it, or, where extra blanks are removed, off every piece
+ * until there is text. */
+static qkv_status sentencepiece(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+    static const char mark[] = "\xE2\x96\x81";
+    const sentencepiece_args *a = step->args;
+    bool before_text = (a->prefix || a->squeeze) && !in->within;
+    for (size_t i = 0; i < count_of(in); i++) {
+        size_t n;
+        const char *text = string_at(in, i, &n);
+        if (before_text && n >= 3 && !memcmp(text, mark, 3)) {
+            text += 3, n -= 3;
+            before_text = a->squeeze;
+        }
+        add_replaced(&out->text, text, n, mark, 3, " ", 1);
+        if (out->text.len) before_text = false;
+        QKV_TRY(close_string(out));
+    }
+    return QKV_OK;
+}
+
+/* The nearest that Hugging Face has: one blank at most is taken off the whole text. */
+static qkv_status sentencepiece_translate(const qkv_steps *stage, qkv_buf *out) {
+    const sentencepiece_args *a = stage->step[0].args;
+    qkv_buf_puts(
+        out,
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
+        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}");
+    if (a->prefix)
+        qkv_buf_puts(out, ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}");
+    qkv_buf_puts(out, "]}");
+    return out->status;
+}
+
+const qkv_step_kind qkv_dec_sentencepiece = {.name = "SentencePiece",
+                                             .parse = sentencepiece_parse,
+                                             .decode = sentencepiece,
+                                             .translate = sentencepiece_translate};

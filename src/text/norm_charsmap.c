@@ -205,9 +205,6 @@ static qkv_status sentencepiece(const qkv_step *step, qkv_work *w) {
     return qkv_work_end(w);
 }
 
-const qkv_step_kind qkv_norm_sentencepiece = {
-    .name = "SentencePiece", .parse = sp_parse, .normalize = sentencepiece, .drop = sp_drop};
-
 static void put_replace(qkv_json_out *j, const char *kind, const char *pattern,
                         const char *content) {
     qkv_json_open(j, '{');
@@ -237,7 +234,7 @@ static void put_map(qkv_json_out *j, const char *json) {
 }
 
 /* Our own type in steps that Hugging Face has: the same on all but a few characters of the map (see the top). */
-qkv_status qkv_sentencepiece_steps(const qkv_steps *stage, qkv_buf *out) {
+static qkv_status sp_translate(const qkv_steps *stage, qkv_buf *out) {
     const sp_args *a = stage->step[0].args;
     qkv_json_out j = qkv_json_begin(out, 0);
     qkv_json_open(&j, '{');
@@ -258,3 +255,9 @@ qkv_status qkv_sentencepiece_steps(const qkv_steps *stage, qkv_buf *out) {
     qkv_json_close(&j, '}');
     return out->status;
 }
+
+const qkv_step_kind qkv_norm_sentencepiece = {.name = "SentencePiece",
+                                              .parse = sp_parse,
+                                              .normalize = sentencepiece,
+                                              .translate = sp_translate,
+                                              .drop = sp_drop};

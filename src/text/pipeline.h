@@ -36,6 +36,7 @@
 
 typedef struct qkv_scratch qkv_scratch;
 typedef struct qkv_step qkv_step;
+typedef struct qkv_steps qkv_steps;
 
 /* ---- text under work ---- */
 
@@ -100,6 +101,7 @@ typedef enum qkv_stage {
 typedef struct qkv_strings {
     qkv_buf text;
     QKV_VEC(uint32_t) start; /* n + 1 entries */
+    bool within;             /* strings that have text before them, decoded earlier */
 } qkv_strings;
 
 typedef struct qkv_step_kind {
@@ -110,7 +112,9 @@ typedef struct qkv_step_kind {
     qkv_status (*split)(const qkv_step *step, qkv_work *w);     /* w->old → w->pieces */
     qkv_status (*decode)(const qkv_step *step, const qkv_strings *in,
                          qkv_strings *out); /* strings → strings */
-    void (*drop)(qkv_step *step);           /* frees what the arena does not own; may be NULL */
+    /* Writes the stage that begins with this step in types that Hugging Face has; NULL: it has this one. */
+    qkv_status (*translate)(const qkv_steps *stage, qkv_buf *out);
+    void (*drop)(qkv_step *step); /* frees what the arena does not own; may be NULL */
 } qkv_step_kind;
 
 struct qkv_step {
@@ -118,11 +122,11 @@ struct qkv_step {
     void *args;
 };
 
-typedef struct qkv_steps {
+struct qkv_steps {
     qkv_step step[QKV_STEPS_MAX];
     size_t n;
     char *json; /* as given; NULL: null */
-} qkv_steps;
+};
 
 /* ---- template: what the post-processor adds ---- */
 
@@ -204,7 +208,7 @@ struct qkv_tokenizer {
     int32_t special[QKV_TOK_SPECIALS];
     qkv_limits limits;
     qkv_text unk_surface; /* what the unknown token is in a decoded text; data NULL: its own name */
-    void *pool; /* free scratches */
+    void *pool;           /* free scratches */
     atomic_flag pool_lock;
     bool track_always; /* a step asks where its text began */
 };

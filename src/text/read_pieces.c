@@ -4,6 +4,7 @@
 #include "text/reader.h"
 #include "base/mem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,23 +267,20 @@ static qkv_status set_bpe(qkv_tokenizer *tok, const qkv_pieces *p) {
     return status;
 }
 
-/* ▁ back to blanks, bytes to characters, and the blank that was put in front away again. */
-static const char decoder_with_prefix[] =
-    "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
-    "\"\xE2\x96\x81\"},\"content\":\" \"},"
-    "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" "
-    "\",\"start\":1,\"stop\":0}]}";
-static const char decoder_without_prefix[] =
-    "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
-    "\"\xE2\x96\x81\"},\"content\":\" \"},"
-    "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}";
+static qkv_status set_decoder(qkv_tokenizer *tok, const qkv_pieces *p) {
+    char json[200];
+    snprintf(
+        json, sizeof json,
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"SentencePiece\",\"add_dummy_prefix\":%s,"
+        "\"remove_extra_whitespaces\":%s},{\"type\":\"ByteFallback\"}]}",
+        p->add_dummy_prefix ? "true" : "false", p->remove_extra_whitespaces ? "true" : "false");
+    return qkv_tokenizer_set_stage(tok, QKV_STAGE_DECODER, json);
+}
 
 qkv_status qkv_pieces_build(qkv_tokenizer *tok, const qkv_pieces *p) {
     QKV_TRY(p->unigram ? set_unigram(tok, p) : set_bpe(tok, p));
     QKV_TRY(set_normalizer(tok, p));
-    QKV_TRY(qkv_tokenizer_set_stage(tok, QKV_STAGE_DECODER,
-                                    p->add_dummy_prefix ? decoder_with_prefix
-                                                        : decoder_without_prefix));
+    QKV_TRY(set_decoder(tok, p));
     tok->special[QKV_TOK_BOS] = p->bos;
     tok->special[QKV_TOK_EOS] = p->eos;
     tok->special[QKV_TOK_PAD] = p->pad;

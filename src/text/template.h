@@ -12,8 +12,6 @@ const char *qkv_stage_name(qkv_stage stage);
 void qkv_steps_drop(qkv_steps *s);
 void qkv_steps_settle(qkv_tokenizer *tok);
 qkv_status qkv_steps_normalize(const qkv_tokenizer *tok, qkv_work *w);
-/* A normalizer of a SentencePiece model in Hugging Face's terms. */
-qkv_status qkv_sentencepiece_steps(const qkv_steps *stage, qkv_buf *out);
 qkv_status qkv_steps_split(const qkv_tokenizer *tok, qkv_work *w);
 
 /* ---- added tokens: added.c ---- */

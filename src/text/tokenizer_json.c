@@ -199,6 +199,16 @@ static void write_added(const qkv_tokenizer *tok, qkv_json_out *json) {
     qkv_json_close(json, ']');
 }
 
+static qkv_status write_stage(const qkv_steps *stage, const char *name, qkv_json_out *json) {
+    qkv_buf translated = {0};
+    const qkv_step_kind *first = stage->n ? stage->step[0].kind : NULL;
+    const bool own = first && first->translate;
+    const qkv_status status = own ? first->translate(stage, &translated) : QKV_OK;
+    if (status == QKV_OK) put_raw(json, name, own ? translated.data : stage->json);
+    qkv_buf_free(&translated);
+    return status;
+}
+
 qkv_status qkv_tokenizer_json(const qkv_tokenizer *tok, qkv_buf *out) {
     qkv_json_out json = qkv_json_begin(out, 0);
     qkv_json_open(&json, '{');
@@ -207,14 +217,10 @@ qkv_status qkv_tokenizer_json(const qkv_tokenizer *tok, qkv_buf *out) {
     put_raw(&json, "truncation", tok->limits.truncation);
     put_raw(&json, "padding", tok->limits.padding);
     write_added(tok, &json);
-    const qkv_steps *normalizer = &tok->stage[QKV_STAGE_NORMALIZER];
-    const bool own = normalizer->n && !strcmp(normalizer->step[0].kind->name, "SentencePiece");
-    qkv_buf translated = {0};
-    if (own) QKV_TRY(qkv_sentencepiece_steps(normalizer, &translated));
-    for (int stage = 0; stage < QKV_STAGES; stage++)
-        put_raw(&json, qkv_stage_name((qkv_stage)stage),
-                stage == QKV_STAGE_NORMALIZER && own ? translated.data : tok->stage[stage].json);
-    qkv_buf_free(&translated);
+    qkv_status status = QKV_OK;
+    for (int stage = 0; stage < QKV_STAGES && status == QKV_OK; stage++)
+        status = write_stage(&tok->stage[stage], qkv_stage_name((qkv_stage)stage), &json);
+    QKV_TRY(status);
     qkv_json_put_key(&json, "model");
     qkv_json_open(&json, '{');
     qkv_json_put_key(&json, "type");

@@ -78,6 +78,21 @@ static inline qkv_vocab_slot *find_slot(const qkv_vocab *v, const char *text, si
     }
 }
 
+/* Makes room for ids up to this one, the new ones free; in one step, since a single token may have a high id. */
+static bool reach(qkv_vocab *v, size_t id) {
+    if (id < v->by_id.n) return true;
+    if (id >= v->by_id.cap) {
+        const size_t cap = id + id / 2 + 8;
+        int32_t *at = qkv_realloc(v->by_id.at, cap * sizeof *at);
+        if (!at) return false;
+        v->by_id.at = at;
+        v->by_id.cap = cap;
+    }
+    memset(v->by_id.at + v->by_id.n, 0xFF, (id + 1 - v->by_id.n) * sizeof *v->by_id.at);
+    v->by_id.n = id + 1;
+    return true;
+}
+
 qkv_status qkv_vocab_put(qkv_vocab *v, const char *text, size_t len, int32_t id) {
     if (id < 0 || (uint32_t)id >= QKV_VOCAB_MAX)
         return qkv_fail(QKV_BAD_FILE, "token id %d: ids must be 0 … %u", id, QKV_VOCAB_MAX - 1);
@@ -95,8 +110,7 @@ qkv_status qkv_vocab_put(qkv_vocab *v, const char *text, size_t len, int32_t id)
     if (v->bytes.status != QKV_OK) return v->bytes.status;
     if (!QKV_PUSH(v->entries, entry)) return QKV_FAILED;
     *slot = (qkv_vocab_slot){hash, (int32_t)v->entries.n - 1};
-    while (v->by_id.n <= (size_t)id)
-        if (!QKV_PUSH(v->by_id, -1)) return QKV_FAILED;
+    if (!reach(v, (size_t)id)) return QKV_FAILED;
     v->by_id.at[id] = (int32_t)v->entries.n - 1;
     return QKV_OK;
 }
