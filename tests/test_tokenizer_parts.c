@@ -1,10 +1,16 @@
 /* Tokenizers, part by part: lengths (truncation, padding), pre-tokenizers and decoders that need few lines, SentencePiece's
  * piece types, and the caps on what is read, each from both sides. */
+#include "folders.h"
 #include "harness.h"
+#include "base/file.h"
 #include "base/mem.h"
+#include "text/charsmap.h"
+#include "text/merge_list.h"
 #include "text/pipeline.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static qkv_tokenizer *parse(const char *json) {
     qkv_tokenizer *tok = NULL;
@@ -342,17 +348,101 @@ static void json_caps(void **state) {
         expect(&f, over ? "more than 64" : NULL);
         qkv_buf_free(&f);
     }
-    /* Read from their counts alone, before the first element. */
+}
+
+/* A tokenizer.json that ends in blanks up to `n` bytes: one page of blanks, mapped again and again, so that it needs no memory. */
+static char *padded_json(const char *json, size_t n, size_t *mapped) {
+    const size_t block = (size_t)1 << 20, len = strlen(json);
+    *mapped = (n + block - 1) / block * block;
+    const int fd = memfd_create("blanks", 0);
+    char *blanks = qkv_alloc(block);
+    assert_true(fd >= 0 && blanks);
+    memset(blanks, ' ', block);
+    assert_int_equal(write(fd, blanks, block), block);
+    char *all = mmap(NULL, *mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(all != MAP_FAILED);
+    for (size_t at = 0; at < *mapped; at += block)
+        assert_ptr_equal(
+            mmap(all + at, block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0),
+            all + at);
+    memcpy(all, json, len);
+    close(fd);
+    qkv_free(blanks);
+    return all;
+}
+
+static void json_size_and_depth(void **state) {
+    (void)state;
+    static const char json[] =
+        "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0}}";
+    const size_t most = (size_t)256 << 20;
+    size_t mapped;
+    char *all = padded_json(json, most + 1, &mapped);
+    all[sizeof json - 1] = '}';
+    qkv_tokenizer *tok = NULL;
+    assert_fails(qkv_tokenizer_parse("file", all, most + 1, &tok), QKV_BAD_FILE,
+                 "the limit of 268435456");
+    assert_ok(qkv_tokenizer_parse("file", all, most, &tok));
+    qkv_tokenizer_free(tok);
+    munmap(all, mapped);
+    for (size_t over = 0; over < 2; over++) {
+        qkv_buf f = {0};
+        qkv_buf_printf(&f, "%s,\"x\":", json);
+        fill_buf(&f, '[', 63 + over); /* and the object around them */
+        fill_buf(&f, ']', 63 + over);
+        qkv_buf_puts(&f, "}");
+        expect(&f, over ? "nested deeper than 64" : NULL);
+        qkv_buf_clear(&f);
+        qkv_buf_printf(&f,
+                       "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,"
+                       "\"b\":%zu}}}",
+                       QKV_VOCAB_MAX - 1 + over);
+        expect(&f, over ? "0 … 4194303" : NULL);
+        qkv_buf_clear(&f);
+        qkv_buf_printf(&f, "YQ== 0\nYg== %zu\n", QKV_VOCAB_MAX - 1 + over); /* tiktoken */
+        expect(&f, over ? "0 … 4194303" : NULL);
+        qkv_buf_free(&f);
+    }
+}
+
+/* Lists that are too long for a test's file: the counters stand one short of the end. */
+static void list_caps(void **state) {
+    (void)state;
     qkv_tokenizer *tok;
     assert_ok(qkv_tokenizer_new(&tok));
     assert_fails(
         qkv_tokenizer_set_bpe(tok, NULL, 0, NULL, QKV_MERGES_MAX + 1, &(qkv_bpe_options){0}),
-        QKV_BAD_FILE, "merges");
+        QKV_BAD_FILE, "at most 8388608");
+    assert_ok(qkv_vocab_put(&tok->vocab, "a", 1, 0));
+    assert_ok(qkv_vocab_put(&tok->vocab, "aa", 2, 1));
+    qkv_merge_list list = {.tok = tok};
+    list.merges.n = QKV_MERGES_MAX - 1;
+    list.merges.cap = QKV_MERGES_MAX;
+    list.merges.at =
+        qkv_alloc(QKV_MERGES_MAX * sizeof *list.merges.at); /* only its end is touched */
+    assert_non_null(list.merges.at);
+    const qkv_text a = {"a", 1};
+    assert_ok(qkv_merge_list_add(&list, a, a));
+    assert_fails(qkv_merge_list_add(&list, a, a), QKV_BAD_FILE, "more than 8388608 merges");
+    assert_ok(qkv_merge_list_end(&list));
+    assert_int_equal(list.merges.n, QKV_MERGES_MAX);
+    qkv_merge_list_free(&list);
     qkv_tokenizer_free(tok);
+
     qkv_vocab v = {0};
     assert_ok(qkv_vocab_reserve(&v, QKV_VOCAB_MAX, 0));
     assert_fails(qkv_vocab_reserve(&v, QKV_VOCAB_MAX + 1, 0), QKV_BAD_FILE, "4194304");
     qkv_vocab_free(&v);
+
+    qkv_charsmap map;
+    char *blob = qkv_zalloc(QKV_CHARSMAP_MAX + 1, 1); /* an empty trie, and empty replacements */
+    assert_non_null(blob);
+    assert_ok(qkv_charsmap_read(&map, blob, QKV_CHARSMAP_MAX));
+    qkv_charsmap_free(&map);
+    assert_fails(qkv_charsmap_read(&map, blob, QKV_CHARSMAP_MAX + 1), QKV_BAD_FILE,
+                 "at most 16777216");
+    qkv_charsmap_free(&map);
+    qkv_free(blob);
 }
 
 static void sentencepiece_caps(void **state) {
@@ -376,6 +466,11 @@ static void sentencepiece_caps(void **state) {
         qkv_buf_free(&f);
         qkv_buf_free(&text);
     }
+    qkv_buf many = {0};
+    add_piece(&many, "<unk>", 5, 0, 2);
+    for (size_t i = 0; i < QKV_VOCAB_MAX; i++) qkv_buf_add(&many, "\x0A\0", 2); /* empty pieces */
+    expect(&many, "more than 4194304 pieces");
+    qkv_buf_free(&many);
 }
 
 static void put_number(qkv_buf *out, uint64_t value, size_t bytes) {
@@ -421,22 +516,52 @@ static void gguf_caps(void **state) {
         fill_buf(&f, 'n', name);
         put_number(&f, 0, 4);
         put_number(&f, 0, 1);
-        expect(&f, over ? "name" : NULL);
+        expect(&f, over ? "(?): a string is longer" : NULL);
         begin_gguf(&f, 3);
         put_name(&f, "s");
         put_number(&f, 8, 4);
         put_number(&f, string, 8);
         fill_buf(&f, 's', string);
-        expect(&f, over ? "(s)" : NULL);
+        expect(&f, over ? "(s): a string is longer" : NULL);
         begin_gguf(&f, 3);
         put_name(&f, "a");
         put_number(&f, 9, 4);
         put_number(&f, 0, 4);
         put_number(&f, array, 8);
         fill_buf(&f, 0, array);
-        expect(&f, over ? "(a)" : NULL);
+        expect(&f, over ? "(a): an array is longer" : NULL);
+        f.len -= over ? 0 : 1;
+        if (!over) expect(&f, "(a): the file ends within it");
+        begin_gguf(&f, 3);
+        put_name(&f, "n");
+        put_number(&f, 9, 4);
+        put_number(&f, over ? 9 : 10, 4); /* of arrays, or of numbers */
+        put_number(&f, 0, 8);
+        expect(&f, over ? "(n): an array of arrays" : NULL);
         qkv_buf_free(&f);
     }
+}
+
+/* A GGUF file may be a whole model of any size; other tokenizers have at most 256 MiB. The files are holes. */
+static void file_sizes(void **state) {
+    (void)state;
+    char folder[64], path[80];
+    make_temporary(folder);
+    snprintf(path, sizeof path, "%s/file", folder);
+    for (int json = 0; json < 2; json++) {
+        qkv_buf f = {0};
+        begin_gguf(&f, 2);
+        assert_ok(qkv_file_write(path, json ? "{" : f.data, json ? 1 : f.len));
+        assert_int_equal(truncate(path, json ? (off_t)(256 << 20) + 1 : (off_t)5 << 30), 0);
+        qkv_tokenizer *tok = NULL;
+        if (json)
+            assert_fails(qkv_tokenizer_open(path, &tok), QKV_BAD_FILE, "read up to 268435456");
+        else
+            assert_ok(qkv_tokenizer_open(path, &tok));
+        qkv_tokenizer_free(tok);
+        qkv_buf_free(&f);
+    }
+    remove_temporary(folder);
 }
 
 /* A file that is not there in full is refused with a reason, wherever it ends. */
@@ -470,8 +595,11 @@ int main(void) {
         cmocka_unit_test(user_defined_and_unknown),
         cmocka_unit_test(leading_marks),
         cmocka_unit_test(json_caps),
+        cmocka_unit_test(json_size_and_depth),
+        cmocka_unit_test(list_caps),
         cmocka_unit_test(sentencepiece_caps),
         cmocka_unit_test(gguf_caps),
+        cmocka_unit_test(file_sizes),
         cmocka_unit_test(truncated_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,10 @@ qkv_status qkv_charsmap_read(qkv_charsmap *m, const void *blob, size_t n) {
                             "precompiled_charsmap: %zu bytes, too short for its own size", n);
         size = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
                (uint32_t)bytes[3] << 24;
-        if (n > QKV_CHARSMAP_MAX || size % 4 || size > n - 4 || n - 4 == size)
+        if (n > QKV_CHARSMAP_MAX)
+            return qkv_fail(QKV_BAD_FILE, "precompiled_charsmap: %zu bytes: at most %u are read", n,
+                            QKV_CHARSMAP_MAX);
+        if (size % 4 || size > n - 4 || n - 4 == size)
             return qkv_fail(QKV_BAD_FILE,
                             "precompiled_charsmap: a trie of %u bytes in a blob of %zu", size, n);
         if (bytes[n - 1])

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define FILE_MAX   (256u << 20)
-#define HEADER_MAX (1u << 30) /* a GGUF file may be a whole model: only its header is read */
+#define FILE_MAX (256u << 20)
 
 static bool begins(const char *data, size_t n, const char *with) {
     return n >= strlen(with) && !memcmp(data, with, strlen(with));
@@ -102,9 +101,13 @@ static qkv_status open_pair(const char *vocab, const char *merges, qkv_tokenizer
     return status;
 }
 
+/* A GGUF file may be a whole model: it is mapped and only its header touched, so its size does not matter. What is no regular
+ * file is read to its end, and must be small. */
 static qkv_status open_file(const char *path, qkv_tokenizer **out) {
     qkv_file file;
-    QKV_TRY(qkv_file_open(path, HEADER_MAX, &file));
+    struct stat info;
+    const bool regular = !stat(path, &info) && S_ISREG(info.st_mode);
+    QKV_TRY(qkv_file_open(path, regular ? SIZE_MAX : FILE_MAX, &file));
     qkv_status status = QKV_OK;
     if (file.size > FILE_MAX && !begins(file.data, file.size, "GGUF"))
         status = qkv_fail(QKV_BAD_FILE, "%s: %zu bytes: tokenizers are read up to %u", path,

@@ -33,12 +33,17 @@ static bool number(cursor *c, size_t n, uint64_t *out) {
     return true;
 }
 
-static bool string(cursor *c, qkv_text *out) {
+static const char ends[] = "the file ends within it: a truncated download?";
+
+/* Reads a string; the answer, here and below, is what is wrong with it, or NULL. */
+static const char *string(cursor *c, size_t most, qkv_text *out) {
     uint64_t len;
-    if (!number(c, 8, &len) || len > STRING_MAX || len > (uint64_t)(c->end - c->at)) return false;
+    if (!number(c, 8, &len)) return ends;
+    if (len > most) return "a string is longer than any that is read";
+    if (len > (uint64_t)(c->end - c->at)) return ends;
     *out = (qkv_text){(const char *)c->at, (size_t)len};
     c->at += len;
-    return true;
+    return NULL;
 }
 
 /* An entry's value: where it stands and what it is. */
@@ -49,26 +54,28 @@ typedef struct value {
     const uint8_t *at;
 } value;
 
-static bool skip_value(cursor *c, value *v) {
-    uint64_t type = v->type, n = 1;
+static const char *skip_value(cursor *c, value *v) {
+    uint64_t type, n = 1;
+    if (!number(c, 4, &type)) return ends;
     if (type == ARRAY) {
         v->array = true;
-        if (!number(c, 4, &type) || type >= TYPES || type == ARRAY || !number(c, 8, &n) ||
-            n > ARRAY_MAX)
-            return false;
+        if (!number(c, 4, &type) || !number(c, 8, &n)) return ends;
+        if (type == ARRAY) return "an array of arrays";
+        if (n > ARRAY_MAX) return "an array is longer than any that is read";
     }
-    if (type >= TYPES || n > (uint64_t)(c->end - c->at) / sizes[type]) return false;
+    if (type >= TYPES) return "its type is not known";
+    if (n > (uint64_t)(c->end - c->at) / sizes[type]) return ends;
     v->type = (uint32_t)type;
     v->n = n;
     v->at = c->at;
     if (type != STRING) {
         c->at += n * sizes[type];
-        return true;
+        return NULL;
     }
     qkv_text text;
-    for (uint64_t i = 0; i < n; i++)
-        if (!string(c, &text)) return false;
-    return true;
+    const char *wrong = NULL;
+    for (uint64_t i = 0; i < n && !wrong; i++) wrong = string(c, STRING_MAX, &text);
+    return wrong;
 }
 
 typedef enum key {
@@ -133,9 +140,9 @@ static qkv_status keep(const qkv_text *name, const value *v, value out[KEYS]) {
 
 static qkv_status read_header(const char *data, size_t n, value out[KEYS]) {
     cursor c = {(const uint8_t *)data + 4, (const uint8_t *)data + n};
-    uint64_t version, tensors, entries, type;
+    uint64_t version, tensors, entries;
     if (!number(&c, 4, &version) || !number(&c, 8, &tensors) || !number(&c, 8, &entries))
-        return qkv_fail(QKV_BAD_FILE, "the file ends within its header");
+        return qkv_fail(QKV_BAD_FILE, "the file ends within its header: a truncated download?");
     if (version == 0x02000000 || version == 0x03000000)
         return qkv_fail(QKV_BAD_FILE, "a big-endian GGUF file: not supported");
     if (version != 2 && version != 3)
@@ -144,17 +151,13 @@ static qkv_status read_header(const char *data, size_t n, value out[KEYS]) {
         return qkv_fail(QKV_BAD_FILE, "%llu entries: at most %u are read",
                         (unsigned long long)entries, ENTRIES_MAX);
     for (uint64_t i = 0; i < entries; i++) {
-        qkv_text name;
+        qkv_text name = {"?", 1};
         value v = {0};
-        if (!string(&c, &name) || name.len > NAME_MAX || !number(&c, 4, &type))
-            return qkv_fail(QKV_BAD_FILE,
-                            "entry %u: the file ends within it, or its name is too long",
-                            (unsigned)i);
-        v.type = (uint32_t)type;
-        if (type >= TYPES || !skip_value(&c, &v))
-            return qkv_fail(QKV_BAD_FILE,
-                            "entry %u (%.*s): not a value of a known type within the file",
-                            (unsigned)i, (int)(name.len > 60 ? 60 : name.len), name.data);
+        const char *wrong = string(&c, NAME_MAX, &name);
+        if (!wrong) wrong = skip_value(&c, &v);
+        if (wrong)
+            return qkv_fail(QKV_BAD_FILE, "entry %u (%.*s): %s", (unsigned)i,
+                            (int)(name.len > 60 ? 60 : name.len), name.data, wrong);
         QKV_TRY(keep(&name, &v, out));
     }
     return QKV_OK;
