@@ -1,18 +1,21 @@
 /* qkv classify DIR: lines on stdin, one answer a line on stdout, in order, as they come. */
-#include "command.h"
-#include "lines.h"
+#include "vectors.h"
 
-#include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 static const cli_option options[] = {
     {.name = "all",
      .kind = CLI_FLAG,
      .help = "every class with its probability, best first, TABs between"},
+    {.name = "json",
+     .kind = CLI_FLAG,
+     .help =
+         "one JSON object a line: label, probability; with --all every class and its probability"},
     {.name = "trees",
      .kind = CLI_TEXT,
      .value = "FILE",
      .help = "models with structural positions: the texts' dependency trees, in CoNLL-U"},
+    CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
 };
 
@@ -26,36 +29,26 @@ static size_t take_best(float *p, size_t n, float *value) {
     return best;
 }
 
-static void print_answer(const qkv_text_model *m, float *p, size_t classes, bool all) {
+static void print_answer(const cli_args *a, const qkv_text_model *m, float *p, size_t classes) {
+    const bool all = cli_flag(a, "all"), json = cli_flag(a, "json");
     for (size_t i = 0; i < (all ? classes : 1); i++) {
         float value;
-        const size_t best = take_best(p, classes, &value);
-        printf("%s%s\t%.4f", i ? "\t" : "", qkv_text_model_label(m, best), (double)value);
+        const char *label = qkv_text_model_label(m, take_best(p, classes, &value));
+        if (!json) {
+            printf("%s%s\t%.4f", i ? "\t" : "", label, (double)value);
+            continue;
+        }
+        fputs(i ? "," : all ? "{" : "{\"label\":", stdout);
+        cli_json_string(stdout, label, strlen(label));
+        printf("%s%.6g", all ? ":" : ",\"probability\":", (double)value);
     }
-    putchar('\n');
+    if (json) putchar('}');
 }
 
-static int answer(qkv_text_model *m, bool all) {
-    cli_lines lines = {0};
-    size_t classes = 0;
-    while (qkv_text_model_label(m, classes)) classes++;
-    qkv_status status = QKV_OK;
-    float *p = NULL;
-    while (status == QKV_OK && cli_lines_next(&lines, STDIN_FILENO)) {
-        float *more = realloc(p, (lines.n * classes + 1) * sizeof *p);
-        if (!more) {
-            status = QKV_FAILED;
-            break;
-        }
-        p = more;
-        status = qkv_classify(m, lines.line, lines.n, p);
-        for (size_t i = 0; status == QKV_OK && i < lines.n; i++)
-            print_answer(m, p + i * classes, classes, all);
-        fflush(stdout);
-    }
-    free(p);
-    cli_lines_free(&lines);
-    return status == QKV_OK ? 0 : cli_fail(status);
+static int answer(const cli_args *a, const qkv_text_model *m) {
+    cli_vectors v = {.compute = qkv_classify, .print = print_answer};
+    while (qkv_text_model_label(m, v.width)) v.width++;
+    return cli_vectors_run(a, m, &v);
 }
 
 static int run(const cli_args *a) {
@@ -64,14 +57,15 @@ static int run(const cli_args *a) {
     qkv_status status = qkv_text_model_open(a->rest[0], &m);
     if (status != QKV_OK) return cli_fail(status);
     if (cli_given(a, "trees")) status = qkv_text_model_read_trees(m, cli_text(a, "trees"));
-    const int code = status == QKV_OK ? answer(m, cli_flag(a, "all")) : cli_fail(status);
+    const int code = status == QKV_OK ? answer(a, m) : cli_fail(status);
     qkv_text_model_close(m);
     return code;
 }
 
 const cli_command command_classify = {
     .usage = "DIR [options] < lines",
-    .examples = "echo \"a fine film\" | qkv classify reviews\n",
+    .examples = "echo \"a fine film\" | qkv classify reviews\n"
+                "qkv classify reviews --all --json < lines.txt > classes.jsonl\n",
     .about = "Prints label<TAB>probability for each line.",
     CLI_OPTIONS(options),
     .min_rest = 1,

@@ -292,6 +292,9 @@ QKV_API void qkv_text_model_close(qkv_text_model *m);
 QKV_API const char *qkv_text_model_task(const qkv_text_model *m);
 /* A classifier's classes, in the order of the probabilities below; NULL past the end. */
 QKV_API const char *qkv_text_model_label(const qkv_text_model *m, size_t i);
+/* How many of the texts given to qkv_classify, qkv_embed and the like so far were longer than the model reads, and were
+ * cut. */
+QKV_API size_t qkv_text_model_cut(const qkv_text_model *m);
 /* For a model with structural positions: the dependency trees of texts to come, from a CoNLL-U file. A text is found by what
  * it says. May be called for several files. */
 QKV_API qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path);

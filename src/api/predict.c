@@ -39,6 +39,9 @@ qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size
         .offsets = offsets,
         .max_tokens = (size_t)(config->max_len > 1 ? config->max_len - (source || begins) : 1)};
     QKV_TRY(qkv_tokenizer_encode_batch(m->tokenizer, texts, n, &options, out));
+    size_t n_cut = 0;
+    for (size_t i = 0; i < n; i++) n_cut += out[i].cut;
+    if (n_cut) qkv_text_model_count_cut(m, n_cut);
     for (size_t i = 0; i < n; i++) {
         if (source && m->spec.eos >= 0) QKV_TRY(frame(&out[i], m->spec.eos, false, offsets));
         if (begins) QKV_TRY(frame(&out[i], m->spec.bos, true, offsets));

@@ -48,8 +48,9 @@ qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_config *co
                                    const qkv_trees *trees) {
     if (config->position != QKV_POSITION_STRUCTURAL) return QKV_OK;
     if (trees->list.n == 0)
-        return qkv_fail(QKV_USAGE, "structural positions need the trees of the texts: --trees FILE, or "
-                                   "data in CoNLL-U");
+        return qkv_fail(QKV_USAGE,
+                        "structural positions need the trees of the texts: --trees FILE, or "
+                        "data in CoNLL-U");
     spec->trees = trees;
     return QKV_OK;
 }
@@ -121,10 +122,11 @@ static qkv_status read_config(const char *path, qkv_config *config, qkv_labels *
 
 /* ---- tapes ---- */
 
-/* Tapes keep their memory between calls; there are never more of them than calls ran at once. */
+/* What calls leave for the next ones. Tapes keep their memory; there are never more of them than calls ran at once. */
 struct qkv_tape_pool {
     pthread_mutex_t lock;
     QKV_VEC(qkv_tape *) idle;
+    size_t n_cut; /* texts that were too long */
 };
 
 static struct qkv_tape_pool *new_pool(void) {
@@ -164,6 +166,19 @@ void qkv_text_model_return(const qkv_text_model *m, qkv_tape *t) {
     const bool kept = QKV_PUSH(m->tapes->idle, t);
     pthread_mutex_unlock(&m->tapes->lock);
     if (!kept) drop_tape(t);
+}
+
+void qkv_text_model_count_cut(const qkv_text_model *m, size_t n) {
+    pthread_mutex_lock(&m->tapes->lock);
+    m->tapes->n_cut += n;
+    pthread_mutex_unlock(&m->tapes->lock);
+}
+
+size_t qkv_text_model_cut(const qkv_text_model *m) {
+    pthread_mutex_lock(&m->tapes->lock);
+    const size_t n = m->tapes->n_cut;
+    pthread_mutex_unlock(&m->tapes->lock);
+    return n;
 }
 
 /* ---- opening ---- */

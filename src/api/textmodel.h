@@ -20,6 +20,9 @@ struct qkv_text_model {
 qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out);
 void qkv_text_model_return(const qkv_text_model *m, qkv_tape *t);
 
+/* Counts texts that were cut; see qkv_text_model_cut. */
+void qkv_text_model_count_cut(const qkv_text_model *m, size_t n);
+
 /* A session, warm from an earlier call where there is one; and back. The model stays open to other
  * threads: of two that ask at once one gets a new session. */
 qkv_status qkv_text_model_session(const qkv_text_model *m, qkv_session **out);
