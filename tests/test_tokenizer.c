@@ -312,10 +312,12 @@ static void test_wrong_files(void **state) {
          "\"type\":\"Split\","
          "\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Isolated\"}}",
          "regular expression"},
-        {"{\"version\":\"1.0\",\"model\":{\"type\":\"BPE\",\"vo", "never ends"},
+        {"{\"version\":\"1.0\",\"model\":{\"type\":\"BPE\",\"vo", "a truncated download"},
         {"GGUF\3\0\0", "header"},
         {"YQ== 0\nYg= 1\n", "base64"},
         {"YQ== 99999999\n", "rank"},
+        {"YQ== 0\nYg==", "a truncated download"},
+        {"\n<HTML><head>", "an HTML page"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qkv_tokenizer *tok = NULL;

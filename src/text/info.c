@@ -78,6 +78,19 @@ static void write_steps(const qkv_tokenizer *tok, qkv_stage stage, qkv_buf *out)
     if (!s->n) qkv_buf_puts(out, "none");
 }
 
+/* What encoding puts around a text, if anything. */
+static void write_template(const qkv_tokenizer *tok, qkv_buf *out) {
+    const qkv_template_parts *parts = &tok->template.single;
+    if (parts->n < 2) return;
+    qkv_buf_puts(out, "\ntemplate      ");
+    for (size_t i = 0; i < parts->n; i++) {
+        const char *name = "(text)";
+        size_t len = strlen(name);
+        if (parts->at[i].id >= 0) name = qkv_tokenizer_token(tok, parts->at[i].id, &len);
+        if (name) qkv_buf_printf(out, " %.*s", (int)len, name);
+    }
+}
+
 static void write_text(const qkv_tokenizer *tok, const tally *t, qkv_buf *out) {
     int32_t longest[LONGEST];
     size_t len;
@@ -89,16 +102,17 @@ static void write_text(const qkv_tokenizer *tok, const tally *t, qkv_buf *out) {
     write_steps(tok, QKV_STAGE_PRETOKENIZER, out);
     qkv_buf_puts(out, "\ndecoder        ");
     write_steps(tok, QKV_STAGE_DECODER, out);
-    qkv_buf_puts(out, "\nspecial        ");
+    write_template(tok, out);
+    qkv_buf_puts(out, "\nspecial      ");
     for (int r = 0; r < QKV_TOK_SPECIALS; r++) {
         const char *name = qkv_tokenizer_token(tok, tok->special[r], &len);
         if (name)
-            qkv_buf_printf(out, "%s %.*s (%d)  ", role_names[r], (int)len, name, tok->special[r]);
+            qkv_buf_printf(out, "  %s %.*s (%d)", role_names[r], (int)len, name, tok->special[r]);
     }
-    qkv_buf_puts(out, "\nlongest        ");
+    qkv_buf_puts(out, "\nlongest      ");
     for (size_t i = 0, n = find_longest(tok, longest); i < n; i++) {
         const char *name = qkv_tokenizer_token(tok, longest[i], &len);
-        qkv_buf_printf(out, "%.*s%s  ", (int)(len > 24 ? qkv_utf8_complete(name, 24) : len), name,
+        qkv_buf_printf(out, "  %.*s%s", (int)(len > 24 ? qkv_utf8_complete(name, 24) : len), name,
                        len > 24 ? "…" : "");
     }
     qkv_buf_putc(out, '\n');

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #define FILE_MAX (256u << 20)
@@ -12,13 +13,12 @@ static bool begins(const char *data, size_t n, const char *with) {
     return n >= strlen(with) && !memcmp(data, with, strlen(with));
 }
 
-/* Things that people hand over by mistake. */
+/* Things that people hand over by mistake; letters may be small or capital. */
 static const struct {
     const char *begins, *is;
 } wrong[] = {
     {"version https://git-lfs", "a Git LFS pointer, not the file itself: run `git lfs pull`"},
     {"<!DOCTYPE", "an HTML page, not a tokenizer: the download was answered by a web page"},
-    {"<!doctype", "an HTML page, not a tokenizer: the download was answered by a web page"},
     {"<html", "an HTML page, not a tokenizer: the download was answered by a web page"},
     {"<?xml", "an XML document (often a server's error message), not a tokenizer"},
     {"PK\x03\x04", "a ZIP archive: unpack it first"},
@@ -56,18 +56,42 @@ static bool looks_like_sentencepiece(const char *data, size_t n) {
            memchr(data, 0, n < 4096 ? n : 4096);
 }
 
-static qkv_status read_any(qkv_tokenizer *tok, const char *name, const char *data, size_t n) {
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Refuses what is plainly something else by its name; else says where the text begins. */
+static qkv_status check_beginning(const char *name, const char *data, size_t n, size_t *begin) {
     size_t i = begins(data, n, "\xEF\xBB\xBF") ? 3 : 0;
+    while (i < n && is_blank(data[i])) i++;
+    if (i == n) return qkv_fail(QKV_BAD_FILE, "%s: an empty file: the download failed?", name);
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
+        const size_t len = strlen(wrong[w].begins);
+        if (n - i >= len && !strncasecmp(data + i, wrong[w].begins, len))
+            return qkv_fail(QKV_BAD_FILE, "%s: %s", name, wrong[w].is);
+    }
+    *begin = i;
+    return QKV_OK;
+}
+
+/* The status of a reader; if it refused a text that lacks its usual end as well, the message says so. */
+static qkv_status check_end(qkv_status status, const char *data, size_t n, char end) {
+    if (status != QKV_BAD_FILE) return status;
+    while (n && end != '\n' && is_blank(data[n - 1])) n--;
+    if (n && data[n - 1] == end) return status;
+    return qkv_fail(status, "%s; the file stops in the middle: a truncated download?", qkv_error());
+}
+
+static qkv_status read_any(qkv_tokenizer *tok, const char *name, const char *data, size_t n) {
+    size_t begin;
     if (begins(data, n, "GGUF")) return qkv_read_gguf(tok, name, data, n);
     if (looks_like_sentencepiece(data, n)) return qkv_read_sentencepiece(tok, name, data, n);
     if (qkv_is_llama2c_tokenizer(data, n)) return qkv_read_llama2c(tok, name, data, n);
-    while (i < n && strchr(" \t\r\n", data[i]) && data[i]) i++;
-    if (i == n) return qkv_fail(QKV_BAD_FILE, "%s: an empty file: the download failed?", name);
-    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
-        if (begins(data + i, n - i, wrong[w].begins))
-            return qkv_fail(QKV_BAD_FILE, "%s: %s", name, wrong[w].is);
-    if (data[i] == '{') return qkv_read_tokenizer_json(tok, name, data, n);
-    if (looks_like_ranks(data, n)) return qkv_read_tiktoken(tok, name, data, n);
+    QKV_TRY(check_beginning(name, data, n, &begin));
+    if (data[begin] == '{')
+        return check_end(qkv_read_tokenizer_json(tok, name, data, n), data, n, '}');
+    if (looks_like_ranks(data, n))
+        return check_end(qkv_read_tiktoken(tok, name, data, n), data, n, '\n');
     return qkv_read_vocab_txt(tok, name, data, n);
 }
 
@@ -82,6 +106,15 @@ qkv_status qkv_tokenizer_parse(const char *name, const char *data, size_t n, qkv
     return status;
 }
 
+static qkv_status read_pair(qkv_tokenizer *tok, const char *vocab, const qkv_file *v,
+                            const char *merges, const qkv_file *m) {
+    size_t begin;
+    QKV_TRY(check_beginning(vocab, v->data, v->size, &begin));
+    QKV_TRY(check_beginning(merges, m->data, m->size, &begin));
+    const qkv_status status = qkv_read_vocab_json(tok, vocab, v->data, v->size, m->data, m->size);
+    return check_end(check_end(status, v->data, v->size, '}'), m->data, m->size, '\n');
+}
+
 static qkv_status open_pair(const char *vocab, const char *merges, qkv_tokenizer **out) {
     qkv_file v, m;
     qkv_tokenizer *tok = NULL;
@@ -89,8 +122,7 @@ static qkv_status open_pair(const char *vocab, const char *merges, qkv_tokenizer
     qkv_status status = qkv_file_open(merges, FILE_MAX, &m);
     if (status == QKV_OK) {
         status = qkv_tokenizer_new(&tok);
-        if (status == QKV_OK)
-            status = qkv_read_vocab_json(tok, vocab, v.data, v.size, m.data, m.size);
+        if (status == QKV_OK) status = read_pair(tok, vocab, &v, merges, &m);
         qkv_file_close(&m);
     }
     qkv_file_close(&v);
