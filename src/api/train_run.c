@@ -39,9 +39,11 @@ static qkv_status assign(qkv_run *r, const char *preset) {
     qkv_config_default(&r->config);
     qkv_settings_default(&groups[1]);
     r->config.vocab_size = 0;
-    if (r->request->init)
+    if (r->request->init) {
         QKV_TRY(load_config(r->request->init, &r->config));
-    else if (preset)
+        if (r->task == QKV_TASK_CLASSIFY && r->config.task != QKV_TASK_CLASSIFY)
+            r->config.ngrams = 2; /* as classifiers have by default */
+    } else if (preset)
         QKV_TRY(qkv_config_preset(&r->config, preset));
     if (r->request->config)
         QKV_TRY(qkv_settings_load(groups, 2, r->request->config, qkv_config_foreign));
@@ -111,7 +113,8 @@ static int64_t corpus_bytes(const qkv_corpus *c) {
 /* Encoders read words, whatever their case; others must be able to write. A classifier takes a rare word for unknown: its
  * pieces would only remind it of other words. */
 static qkv_status train_tokenizer(qkv_run *r) {
-    const bool classifies = r->task == QKV_TASK_CLASSIFY, words = classifies || r->task == QKV_TASK_MLM;
+    const bool classifies = r->task == QKV_TASK_CLASSIFY,
+               words = classifies || r->task == QKV_TASK_MLM;
     const char *usual = classifies ? "word" : words ? "wordpiece" : "bpe";
     const char *kind = r->train.tokenizer[0] ? r->train.tokenizer : usual;
     const bool lowercase = r->train.lowercase || (words && !r->train.tokenizer[0]);
@@ -313,7 +316,8 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
     qkv_buf path = {0};
     QKV_TRY(qkv_loop_conclude(l));
     if (qkv_parallel_rank() > 0) return QKV_OK;
-    QKV_TRY(qkv_text_model_write_config(&r->config, &r->corpus.labels, r->request->out));
+    QKV_TRY(qkv_text_model_write_config(qkv_model_config(r->model), &r->corpus.labels,
+                                        r->request->out));
     QKV_TRY(qkv_path_join(&path, r->request->out, "model.safetensors"));
     const qkv_status status = qkv_weights_save(qkv_model_params(r->model), path.data);
     qkv_buf_free(&path);

@@ -59,7 +59,7 @@ static bool sound(qkv_tape *t, const qkv_tokens *x) {
 }
 
 qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
-                      const qkv_place *place, const qkv_moments *at) {
+                             const qkv_place *place, const qkv_moments *at) {
     qkv_tensor *added = at ? at->added : NULL;
     bool late = e->normed || added; /* dropout comes after what is still to be added or normed */
     qkv_embedding_spec spec = {.ids = tokens->ids,
@@ -194,7 +194,15 @@ qkv_tensor *qkv_model_votes(qkv_tape *t, qkv_model *m, const qkv_tokens *src, in
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
     qkv_tensor *y = encoder_logits(t, m, src);
     if (!m->head.ngrams) return y;
-    return qkv_scale(t, qkv_add(t, y, qkv_ngram_logits(t, m, src), 0), (real)0.5);
+    qkv_tensor *encoder = qkv_scale(t, y, (real)(0.5 * m->config.encoder_vote)),
+               *ngrams =
+                   qkv_scale(t, qkv_ngram_logits(t, m, src), (real)(0.5 * m->config.ngram_vote));
+    return qkv_add(t, encoder, ngrams, 0);
+}
+
+void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams) {
+    m->config.encoder_vote = encoder;
+    m->config.ngram_vote = ngrams;
 }
 
 /* What the map to the vocabulary reads. */

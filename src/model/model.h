@@ -50,11 +50,12 @@ qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt, q
  * configuration says; sentence embeddings. */
 int64_t qkv_model_width(const qkv_model *m);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
-/* Classifier: logits (n sequences, classes), the mean over those that vote. */
+/* Classifier: logits (n sequences, classes), the mean over those that vote, each with its factor. */
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* The logits of each voter (n·voters, classes), sequence after sequence: the encoder and, where the
  * configuration has them, the n-grams. Each is trained on its own loss. */
 qkv_tensor *qkv_model_votes(qkv_tape *t, qkv_model *m, const qkv_tokens *src, int32_t *voters);
+void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams);
 /* Cross-entropy of the vocabulary head (lm, mlm, translate) on hidden states x. */
 qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,
                                  const qkv_xent_spec *spec);

@@ -311,7 +311,8 @@ qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum) {
 static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     qkv_step_result sum;
     qkv_average_enter(&l->average);
-    const qkv_status status = qkv_loop_validate(l, &sum);
+    qkv_status status = qkv_loop_weigh_votes(l);
+    if (status == QKV_OK) status = qkv_loop_validate(l, &sum);
     qkv_average_leave(&l->average);
     QKV_TRY(status);
     const bool by_class = qkv_model_config(l->model)->task == QKV_TASK_CLASSIFY;

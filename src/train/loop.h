@@ -76,6 +76,9 @@ qkv_status qkv_loop_run(qkv_loop *l);
 /* Loss, share of right answers over `valid_batches`' data, of the weights that are in place. */
 qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum);
 
+/* Of a classifier with several voters: sets the factors with which the validation's loss is least. Else nothing. */
+qkv_status qkv_loop_weigh_votes(qkv_loop *l);
+
 /* Processor seconds of the run so far, those before resuming included. */
 double qkv_loop_cpu(const qkv_loop *l);
 

@@ -317,5 +317,5 @@ qkv_status qkv_loop_conclude(qkv_loop *l) {
     l->step = step, l->best_step = best_step, l->best = best, l->cpu_before = cpu_before;
     qkv_optim_settle(&l->stepper.optim);
     qkv_average_enter(&l->average);
-    return QKV_OK;
+    return qkv_loop_weigh_votes(l);
 }
