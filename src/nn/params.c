@@ -193,12 +193,14 @@ static qkv_status pack(qkv_params *p) {
         size = 0;
         for (size_t i = 0; i < p->n; i++) {
             qkv_param *w = p->list[i];
-            if (!w->spec.product || !w->tensor.data) continue;
+            const qkv_weight *narrow = w->tensor.weight;
+            if (!w->spec.product || (narrow && qkv_weight_is_integer(narrow))) continue;
             const qkv_gemm g = {.n = w->spec.rows,
                                 .k = w->spec.cols,
                                 .b = w->tensor.data,
                                 .ldb = w->tensor.ld,
-                                .b_trans = true};
+                                .b_trans = true,
+                                .weight = narrow};
             if (pass == 1) kern->gemm_pack(&g, p->packed + size);
             if (pass == 1) w->tensor.packed = p->packed + size;
             size += (kern->gemm_pack_size(&g) + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;

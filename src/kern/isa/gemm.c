@@ -35,7 +35,7 @@ static int64_t k_step(int64_t k) {
 /* ---- B packed as a whole: block after block of K, each in panels of NR ---- */
 
 size_t KERN_NAME(gemm_pack_size)(const qkv_gemm *g) {
-    return (size_t)(round_up(g->n, NR) * gemm_words(g->k, g->precision));
+    return (size_t)(round_up(g->n, NR) * gemm_b_words(g->k, gemm_form_of(g)));
 }
 
 /* Packs columns [col0, col1) ≤ NC of op(B), k's [k0, k0 + k). */
@@ -62,13 +62,13 @@ static void pack_b(const qkv_gemm *g, int64_t col0, int64_t col1, int64_t k0, in
 
 void KERN_NAME(gemm_pack)(const qkv_gemm *g, real *out) {
     const int64_t step = k_step(g->k), columns = round_up(g->n, NR);
+    const gemm_form form = gemm_form_of(g);
     QKV_PARALLEL_FOR
     for (int64_t col = 0; col < g->n; col += NR)
         for (int64_t k0 = 0; k0 < g->k; k0 += step) {
             const int64_t k = min64(step, g->k - k0);
             pack_b(g, col, min64(col + NR, g->n), k0, k,
-                   out + gemm_words(k0, g->precision) * columns +
-                       col * gemm_words(k, g->precision));
+                   out + gemm_b_words(k0, form) * columns + col * gemm_b_words(k, form));
         }
 }
 
@@ -150,12 +150,13 @@ typedef struct strip {
 } strip;
 
 static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
-    const bool in_place = gemm_in_place(g), pairs = GEMM_PAIRS && g->precision == QKV_BF16;
-    const int64_t m = x->row1 - x->row0, words = gemm_words(x->k, g->precision);
+    const gemm_form form = gemm_form_of(g);
+    const bool in_place = gemm_in_place(form);
+    const int64_t m = x->row1 - x->row0, words = gemm_a_words(x->k, form);
     strip s = {.tiles = (int)ceil_div(m, MR)};
     for (int i = 0; i <= s.tiles; i++) s.start[i] = i * m / s.tiles;
     for (int i = 0; i < s.tiles; i++) {
-        s.run[i] = KERN_NAME(gemm_tile_of)((int)(s.start[i + 1] - s.start[i]), in_place, pairs);
+        s.run[i] = KERN_NAME(gemm_tile_of)((int)(s.start[i + 1] - s.start[i]), form);
         s.a[i] = in_place ? g->a + (x->row0 + s.start[i]) * g->lda + x->k0
                           : a_block + i * gemm_panel_size(words, MR);
     }
@@ -168,14 +169,15 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
                     .width = MR,
                     .panels = s.tiles,
                     .start = s.start,
-                    .precision = g->precision},
+                    .precision = form == GEMM_HALVES ? QKV_F32 : g->precision},
      a_block);
     return s;
 }
 
 /* All panels of one block of B against a strip of rows. */
 static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
-    const int64_t words = gemm_words(x->k, g->precision);
+    const gemm_form form = gemm_form_of(g);
+    const int64_t words = gemm_a_words(x->k, form), b_words = gemm_b_words(x->k, form);
     for (int64_t col = x->col0; col < x->col1; col += NR) {
         const int64_t cols = min64(NR, x->col1 - col);
         real init[NR] = {0};
@@ -186,7 +188,7 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
             const gemm_tile t = {.words = words,
                                  .a = s->a[i],
                                  .lda = g->lda,
-                                 .b = x->b + (col - x->col0) * words,
+                                 .b = x->b + (col - x->col0) * b_words,
                                  .init = init,
                                  .c = g->c + row * g->ldc + col,
                                  .ldc = g->ldc,
@@ -205,10 +207,11 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
 static block make_block(const item *w, int64_t col0, int64_t col1, int64_t k0, int64_t step) {
     const qkv_gemm *const g = w->g;
     const int64_t k = min64(step, g->k - k0);
+    const gemm_form form = gemm_form_of(g);
     const real *b = w->b_block;
     if (g->b_packed)
-        b = g->b_packed + gemm_words(k0, g->precision) * round_up(g->n, NR) +
-            col0 * gemm_words(k, g->precision);
+        b = g->b_packed + gemm_b_words(k0, form) * round_up(g->n, NR) +
+            col0 * gemm_b_words(k, form);
     else
         pack_b(g, col0, col1, k0, k, w->b_block);
     return (block){.row0 = w->row0,
@@ -259,7 +262,8 @@ gemm_plan KERN_NAME(gemm_plan_of)(const qkv_gemm *g) {
     gemm_plan best = {.threads = 1, .rows = g->m, .cols = g->n, .down = 1, .across = 1};
     if (flops < 2e5) return best;
     best.threads = qkv_threads();
-    const double pack_a = gemm_in_place(g) ? 0.5 : 2.5, pack_b = g->b_packed ? 0.2 : 2.5;
+    const double pack_a = gemm_in_place(gemm_form_of(g)) ? 0.5 : 2.5,
+                 pack_b = g->b_packed ? 0.2 : 2.5;
     double least = INFINITY;
     for (int64_t across = 1; across <= best.threads; across++) {
         const int64_t cols = round_up(ceil_div(g->n, across), NR);

@@ -26,9 +26,10 @@
 #define MTILES 12
 #endif
 #define MC                                                                                         \
-    (MTILES * MR) /* MC·KC reals of A stay in the L2 cache while the columns of B pass by         \
+    (MTILES *                                                                                      \
+     MR)        /* MC·KC reals of A stay in the L2 cache while the columns of B pass by         \
                    */
-#define NC 1024   /* KC·NC reals of packed B belong to a thread */
+#define NC 1024 /* KC·NC reals of packed B belong to a thread */
 
 /* Does this set multiply pairs of bf16? (`wide` emulates it.) The others round to bf16 and multiply
  * in fp32. */
@@ -52,10 +53,37 @@ static inline vreal v_dot_pairs(vreal a, vreal b, vreal s) {
 }
 #endif
 
-/* A packed operand is made of panels: `width` columns of op(B) (or rows of op(A)), k after k. In
- * fp32 a word is one real; with pairs a word is two bf16 of adjacent k. */
-static inline int64_t gemm_words(int64_t k, qkv_precision precision) {
-    return GEMM_PAIRS && precision == QKV_BF16 ? (k + 1) / 2 : k;
+/* How the operands of a product lie. */
+typedef enum gemm_form {
+    GEMM_PACKED,   /* both packed, reals */
+    GEMM_IN_PLACE, /* rows of A where they are */
+    GEMM_DOTS,     /* both packed, pairs of bf16 that one instruction multiplies */
+    GEMM_HALVES, /* A reals (in place where it can be), B the bf16 of weights: the tile expands them */
+    GEMM_FORMS
+} gemm_form;
+
+/* Can the tile read rows of A where they are? 14 row pointers are too many. */
+#define GEMM_A_IN_PLACE (MR <= 8)
+
+static inline gemm_form gemm_form_of(const qkv_gemm *g) {
+    if (g->weight && sizeof(real) == sizeof(float)) return GEMM_HALVES;
+    if (GEMM_PAIRS && g->precision == QKV_BF16) return GEMM_DOTS;
+    return GEMM_A_IN_PLACE && !g->a_trans && g->precision == QKV_F32 ? GEMM_IN_PLACE : GEMM_PACKED;
+}
+static inline bool gemm_in_place(gemm_form form) {
+    return form == GEMM_IN_PLACE || (form == GEMM_HALVES && GEMM_A_IN_PLACE);
+}
+
+/* A packed operand is made of panels: `width` columns of op(B) (or rows of op(A)), k after k. A word
+ * is one real, or two bf16 of adjacent k. */
+static inline int64_t gemm_words(int64_t k, bool two) {
+    return two ? (k + 1) / 2 : k;
+}
+static inline int64_t gemm_b_words(int64_t k, gemm_form form) {
+    return gemm_words(k, form == GEMM_DOTS || form == GEMM_HALVES);
+}
+static inline int64_t gemm_a_words(int64_t k, gemm_form form) {
+    return gemm_words(k, form == GEMM_DOTS);
 }
 
 /* A k×count matrix to be packed. Element (p, j) is at x[p·ld + j], or at x[j·ld + p] if
@@ -64,7 +92,8 @@ static inline int64_t gemm_words(int64_t k, qkv_precision precision) {
  * columns and `width` elsewhere. */
 typedef struct gemm_panels {
     const real *x;
-    const uint16_t *halves; /* instead of x: bf16, k contiguous */
+    const uint16_t
+        *halves; /* instead of x: bf16, k contiguous; words of two where reals have 4 bytes */
     int64_t ld;
     bool k_contiguous;
     int64_t k;
@@ -82,7 +111,7 @@ void KERN_NAME(gemm_panels)(const gemm_panels *s, real *out);
 
 /* One tile: c[i][j] = [c[i][j] +] (init[j] + Σ_p a(i, p)·b[p][j]) for mr rows and NR columns. */
 typedef struct gemm_tile {
-    int64_t words;    /* length of the sum, in words */
+    int64_t words;    /* length of the sum, in words of A */
     const real *a;    /* in place: a(i, p) = a[i·lda + p]; packed: a[p·MR + i] */
     int64_t lda;      /* in place */
     const real *b;    /* a panel */
@@ -92,13 +121,7 @@ typedef struct gemm_tile {
     bool add; /* to what c holds */
 } gemm_tile;
 typedef void (*gemm_tile_fn)(const gemm_tile *t);
-
-/* Can the tile read rows of A where they are? 14 row pointers are too many, and bf16 has to be
- * rounded first. */
-static inline bool gemm_in_place(const qkv_gemm *g) {
-    return MR <= 8 && !g->a_trans && g->precision == QKV_F32;
-}
-gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, bool in_place, bool pairs);
+gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, gemm_form form);
 
 /* The cut of C into rectangles, one item of work each. */
 typedef struct gemm_plan {

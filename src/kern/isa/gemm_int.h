@@ -59,7 +59,7 @@ static EMULATED void int_add_words(vword *s, vword a, vword b) {
                      : "x"(a), "x"(b));
 #elif defined(__SSE2__)
     *s += (vword)__builtin_ia32_pmaddwd128((__attribute__((vector_size(16))) short)a,
-                                          (__attribute__((vector_size(16))) short)b);
+                                           (__attribute__((vector_size(16))) short)b);
 #else
     *s += (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
 #endif

@@ -35,7 +35,7 @@ static INLINE void dot(const few_rows *x, const int8_t *w, int64_t k, const int 
         for (int i = 0; i < m; i++) int_add_words(&s[i][0], i_load(x->words[i] + at), bytes);
 #else
         const vword even = (vword)((vshort)((vshort)bytes << 8) >> 8),
-                   odd = (vword)((vshort)bytes >> 8);
+                    odd = (vword)((vshort)bytes >> 8);
         V_UNROLL(4)
         for (int i = 0; i < m; i++) {
             int_add_words(&s[i][0], i_load(x->words[i] + at), even);

@@ -11,7 +11,8 @@ static inline vfloat load_float(const real *p, int64_t n) {
 static int32_t largest_bits(const real *x, int64_t k) {
     vword most = {0};
     for (int64_t p = 0; p < k; p += VW) {
-        const vword bits = (vword)load_float(x + p, k - p) & 0x7fffffff, more = (vword)(bits > most);
+        const vword bits = (vword)load_float(x + p, k - p) & 0x7fffffff,
+                    more = (vword)(bits > most);
         most = (bits & more) | (most & ~more);
     }
     int32_t lane[VW], result = 0;

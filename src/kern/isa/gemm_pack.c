@@ -18,40 +18,17 @@ static inline void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid
         }
 }
 
-/* n ≤ VW reals from bf16; the rest are zero. */
-static inline vreal expand(const uint16_t *p, int64_t n) {
-    typedef uint16_t vhalf __attribute__((vector_size(VW * 2), aligned(1), may_alias));
-    typedef uint32_t vbits32 __attribute__((vector_size(VW * 4)));
-    typedef float vfloat32 __attribute__((vector_size(VW * 4)));
-    vhalf h = {0};
-    if (n == VW)
-        h = *(const vhalf *)p;
-    else
-        memcpy(&h, p, (size_t)n * sizeof *p);
-    return __builtin_convertvector((vfloat32)(__builtin_convertvector(h, vbits32) << 16), vreal);
-}
-
-/* Where the rows to be turned lie: reals, or bf16 (h). */
-typedef struct rows_at {
-    const real *x;
-    const uint16_t *h;
-    int64_t ld;
-} rows_at;
-
-static inline vreal row_part(const rows_at *s, int64_t row, int64_t n) {
-    if (s->h) return expand(s->h + row * s->ld, n);
-    return n == VW ? v_load(s->x + row * s->ld) : v_load_n(s->x + row * s->ld, n);
-}
-
 /* out[p][0 … width) = x[(0 … width)·ld + p], p < k ≤ VW; w rows exist */
-static inline void transpose_rows(rows_at s, int64_t k, int64_t w, const int width, real *out) {
+static inline void transpose_rows(const real *x, int64_t ld, int64_t k, int64_t w, const int width,
+                                  real *out) {
     for (int j = 0; j < width; j += VW) {
         vreal t[VW];
         if (k == VW && j + VW <= w) {
             V_UNROLL(16)
-            for (int q = 0; q < VW; q++) t[q] = row_part(&s, j + q, VW);
+            for (int q = 0; q < VW; q++) t[q] = v_load(x + (j + q) * ld);
         } else {
-            for (int q = 0; q < VW; q++) t[q] = j + q < w ? row_part(&s, j + q, k) : v_set(0);
+            for (int q = 0; q < VW; q++)
+                t[q] = j + q < w ? v_load_n(x + (j + q) * ld, k) : v_set(0);
         }
         v_transpose(t);
         for (int q = 0; q < k; q++) v_store(out + q * width + j, t[q]);
@@ -110,13 +87,11 @@ static void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, real *
     real chunk[CHUNK * NR + VW];
     real *const to = pairs ? chunk : out + p * s->width;
     const int64_t at = s->k_contiguous ? j * s->ld + p : p * s->ld + j;
-    const real *const x = s->x ? s->x + at : NULL;
-    if (s->halves)
-        transpose_rows((rows_at){NULL, s->halves + at, s->ld}, n, w, NR, to);
-    else if (s->k_contiguous && s->width == NR)
-        transpose_rows((rows_at){x, NULL, s->ld}, n, w, NR, to);
+    const real *const x = s->x + at;
+    if (s->k_contiguous && s->width == NR)
+        transpose_rows(x, s->ld, n, w, NR, to);
     else if (s->k_contiguous)
-        transpose_rows((rows_at){x, NULL, s->ld}, n, w, MR, to);
+        transpose_rows(x, s->ld, n, w, MR, to);
     else if (s->width == NR)
         copy_rows(x, s->ld, n, valid, NR, ahead, to);
     else
@@ -127,8 +102,41 @@ static void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, real *
         round_run(to, n * s->width);
 }
 
+/* One panel of bf16 weights: in memory two of adjacent k are a word already, so words are turned as
+ * reals are. */
+static void pack_halves(const gemm_panels *s, int i, real *out) {
+    const int64_t j = s->start[i], w = s->start[i + 1] - j;
+    const uint16_t *const x = s->halves + j * s->ld;
+#ifdef QKV_DOUBLE
+    for (int64_t p = 0; p < s->k; p++)
+        for (int c = 0; c < NR; c++) {
+            const uint32_t bits = c < w ? (uint32_t)x[c * s->ld + p] << 16 : 0;
+            float value;
+            memcpy(&value, &bits, sizeof value);
+            out[p * NR + c] = (real)value;
+        }
+#else
+    for (int64_t p = 0; p < s->k; p += 2 * VW, out += VW * NR) {
+        const int64_t n = s->k - p < 2 * VW ? s->k - p : 2 * VW;
+        for (int c = 0; c < NR; c += VW) {
+            vreal t[VW];
+            for (int q = 0; q < VW; q++) {
+                t[q] = v_set(0);
+                if (c + q < w) memcpy(&t[q], x + (c + q) * s->ld + p, (size_t)n * sizeof *x);
+            }
+            v_transpose(t);
+            for (int q = 0; q < (n + 1) / 2; q++) v_store(out + q * NR + c, t[q]);
+        }
+    }
+#endif
+}
+
 void KERN_NAME(gemm_panels)(const gemm_panels *s, real *out) {
-    const int64_t size = gemm_panel_size(gemm_words(s->k, s->precision), s->width);
+    const bool two =
+        s->halves ? sizeof(real) == sizeof(float) : GEMM_PAIRS && s->precision == QKV_BF16;
+    const int64_t size = gemm_panel_size(gemm_words(s->k, two), s->width);
+    for (int i = 0; s->halves && i < s->panels; i++) pack_halves(s, i, out + i * size);
+    if (s->halves) return;
     const int group = s->k_contiguous ? 1 : s->width == NR ? GROUP : s->panels;
     for (int i = 0; i < s->panels; i += group)
         for (int64_t p = 0; p < s->k; p += CHUNK) {

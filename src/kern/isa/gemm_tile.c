@@ -29,20 +29,36 @@ static INLINE void add_product(vreal *s, vreal a, vreal b, const bool pairs) {
 #endif
 }
 
+/* VW reals of row q of B. Of halves, row q is the lower or the upper ones of words q / 2; shifts and
+ * masks run beside the multiplications. */
+static INLINE vreal load_b(const real *b, const int q, const gemm_form form) {
+#ifndef QKV_DOUBLE
+    typedef int32_t vbits32 __attribute__((vector_size(VW * sizeof(int32_t))));
+    if (form == GEMM_HALVES) {
+        const vbits32 words = (vbits32)v_load(b + q / 2 * NR);
+        return (vreal)(q % 2 ? words & (int32_t)0xffff0000 : words << 16);
+    }
+#endif
+    (void)form;
+    return v_load(b + q * NR);
+}
+
 /* s += column q of A · row q of B, counted from where the pointers stand: one for each row of A in
  * place, one for all packed. */
 static INLINE void rank_one(vreal s[MR][2], const real *const a[MR], const real *b, const int q,
-                            const int mr, const bool in_place, const bool pairs) {
-    const vreal b0 = v_load(b + q * NR), b1 = v_load(b + q * NR + VW);
+                            const int mr, const gemm_form form) {
+    const vreal b0 = load_b(b, q, form), b1 = load_b(b + VW, q, form);
     V_UNROLL(16)
     for (int i = 0; i < mr; i++) {
-        const vreal x = v_set(in_place ? a[i][q] : a[0][q * MR + i]);
-        add_product(&s[i][0], x, b0, pairs);
-        add_product(&s[i][1], x, b1, pairs);
+        const vreal x = v_set(gemm_in_place(form) ? a[i][q] : a[0][q * MR + i]);
+        add_product(&s[i][0], x, b0, form == GEMM_DOTS);
+        add_product(&s[i][1], x, b1, form == GEMM_DOTS);
     }
 }
 
-static INLINE void tile(const gemm_tile *t, const int mr, const bool in_place, const bool pairs) {
+static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) {
+    const bool in_place = gemm_in_place(form);
+    const int b_step = form == GEMM_HALVES ? NR / 2 : NR; /* of one k */
     vreal s[MR][2];
     const int pointers = in_place ? mr : 1, step = in_place ? 1 : MR;
     const real *b = t->b, *a[MR];
@@ -60,17 +76,15 @@ static INLINE void tile(const gemm_tile *t, const int mr, const bool in_place, c
         s[i][1] = v_load(t->init + VW);
     }
     int64_t left = t->words;
-    for (; left >= 4; left -= 4, b += 4 * NR) {
+    for (; left >= 4; left -= 4, b += 4 * b_step) {
         V_UNROLL(4)
-        for (int q = 0; q < 4; q++) rank_one(s, a, b, q, mr, in_place, pairs);
+        for (int q = 0; q < 4; q++) rank_one(s, a, b, q, mr, form);
         V_UNROLL(16)
         for (int i = 0; i < pointers; i++) a[i] += 4 * step;
     }
-    for (; left > 0; left--, b += NR) {
-        rank_one(s, a, b, 0, mr, in_place, pairs);
-        V_UNROLL(16)
-        for (int i = 0; i < pointers; i++) a[i] += step;
-    }
+    if (left > 0) rank_one(s, a, b, 0, mr, form);
+    if (left > 1) rank_one(s, a, b, 1, mr, form);
+    if (left > 2) rank_one(s, a, b, 2, mr, form);
     V_UNROLL(16)
     for (int i = 0; i < mr; i++) {
         real *const row = c + i * ldc;
@@ -83,7 +97,7 @@ static INLINE void tile(const gemm_tile *t, const int mr, const bool in_place, c
     }
 }
 
-/* Heights that exist, each for A in place, packed, and packed pairs of bf16. */
+/* Heights that exist, each for the forms that this set has. */
 #if VW == 16
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 #elif VW == 8
@@ -92,45 +106,25 @@ static INLINE void tile(const gemm_tile *t, const int mr, const bool in_place, c
 #define HEIGHTS(X) X(1) X(2) X(3) X(4)
 #endif
 
-#define DEFINE(mr)                                                                                 \
-    static void tile_packed_##mr(const gemm_tile *t) {                                             \
-        tile(t, mr, false, false);                                                                 \
-    }
-HEIGHTS(DEFINE)
-#undef DEFINE
-#if MR <= 8
-#define DEFINE(mr)                                                                                 \
-    static void tile_in_place_##mr(const gemm_tile *t) {                                           \
-        tile(t, mr, true, false);                                                                  \
-    }
-HEIGHTS(DEFINE)
-#undef DEFINE
-#endif
 #if GEMM_PAIRS
-#define DEFINE(mr)                                                                                 \
-    static void tile_pairs_##mr(const gemm_tile *t) {                                              \
-        tile(t, mr, false, true);                                                                  \
-    }
-HEIGHTS(DEFINE)
-#undef DEFINE
-#endif
-
-static const struct {
-    int mr;
-    gemm_tile_fn packed, in_place, pairs;
-} tiles[] = {
-#if GEMM_PAIRS
-#define ROW(mr) {mr, tile_packed_##mr, NULL, tile_pairs_##mr},
+#define FORMS(X, mr) X(PACKED, mr) X(DOTS, mr) X(HALVES, mr)
 #else
-#define ROW(mr) {mr, tile_packed_##mr, tile_in_place_##mr, NULL},
+#define FORMS(X, mr) X(PACKED, mr) X(IN_PLACE, mr) X(HALVES, mr)
 #endif
-    HEIGHTS(ROW)
-#undef ROW
-};
 
-/* The lowest tile with at least mr rows. */
-gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, bool in_place, bool pairs) {
-    size_t i = 0;
-    while (tiles[i].mr < mr) i++;
-    return in_place ? tiles[i].in_place : pairs ? tiles[i].pairs : tiles[i].packed;
+#define DEFINE_ONE(form, mr)                                                                       \
+    static void tile_##form##_##mr(const gemm_tile *t) {                                           \
+        tile(t, mr, GEMM_##form);                                                                  \
+    }
+#define DEFINE(mr) FORMS(DEFINE_ONE, mr)
+HEIGHTS(DEFINE)
+#undef DEFINE
+
+gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, gemm_form form) {
+#define ONE(form, mr) [GEMM_##form] = tile_##form##_##mr,
+#define ROW(mr)       {FORMS(ONE, mr)},
+    static const gemm_tile_fn tiles[][GEMM_FORMS] = {HEIGHTS(ROW)};
+#undef ROW
+#undef ONE
+    return tiles[mr - 1][form];
 }
