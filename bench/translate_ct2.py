@@ -1,14 +1,16 @@
-"""CTranslate2 on a translator of ours: exports the folder's weights and times its search beside `qkv translate`.
+"""CTranslate2 and libqkv on a translator of ours: exports the folder's weights and times either's search.
 
-    python translate_ct2.py DIR --source FILE [--beam 5] [--single] [--type float32|int8] [--threads 2] [--length N]
+    python translate_ct2.py DIR --who qkv|ct2 --source FILE [--beam 5] [--single] [--type float32|int8] [--threads 2] [--length N]
 
 DIR must be a pre- or post-norm Transformer with LayerNorm, ReLU or GELU, and sinusoidal positions (what its converter has). With --length
 every translation has N tokens, so that models with random weights can be compared. Prints one JSON object; a word is a
 token of the output.
 """
 import argparse
+import ctypes
 import json
 import os
+import sys
 import tempfile
 import time
 
@@ -77,19 +79,53 @@ def export(folder, tokens, special, out):
     spec.save(out)
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("folder")
-    p.add_argument("--source", required=True)
-    p.add_argument("--beam", type=int, default=5)
-    p.add_argument("--single", action="store_true", help="one sentence at a time")
-    p.add_argument("--batch", type=int, default=2048, help="tokens")
-    p.add_argument("--type", default="float32")
-    p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--length", type=int, default=0)
-    p.add_argument("--repeat", type=int, default=3)
-    p.add_argument("--out", help="write the translations here")
-    a = p.parse_args()
+class Text(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_char_p), ("len", ctypes.c_size_t)]
+
+
+class Options(ctypes.Structure):
+    """qkv_translate_options, of which only these are used."""
+    _fields_ = [("beam", ctypes.c_int32), ("nbest", ctypes.c_int32), ("penalty", ctypes.c_int), ("alpha", ctypes.c_double),
+                ("coverage", ctypes.c_double), ("min_tokens", ctypes.c_int32), ("max_tokens", ctypes.c_int32),
+                ("rest", ctypes.c_byte * 64)]
+
+
+class Translation(ctypes.Structure):
+    _fields_ = [("text", ctypes.c_char_p), ("len", ctypes.c_size_t), ("score", ctypes.c_double),
+                ("log_prob", ctypes.c_double), ("ids", ctypes.c_void_p), ("log_probs", ctypes.c_void_p),
+                ("n", ctypes.c_size_t), ("links", ctypes.c_void_p), ("n_links", ctypes.c_size_t),
+                ("source_cut", ctypes.c_bool), ("cut", ctypes.c_bool)]
+
+
+class Translations(ctypes.Structure):
+    _fields_ = [("at", ctypes.POINTER(Translation)), ("n", ctypes.c_size_t), ("nbest", ctypes.c_size_t),
+                ("memory", ctypes.c_void_p)]
+
+
+def qkv(a, lines):
+    """A function of a list of places in `lines`: texts in, texts out; returns tokens and texts."""
+    lib = ctypes.CDLL(a.library)
+    lib.qkv_error.restype = ctypes.c_char_p
+    lib.qkv_threads_set(a.threads)
+    model = ctypes.c_void_p()
+    if lib.qkv_text_model_open(a.folder.encode(), ctypes.byref(model)):
+        sys.exit(lib.qkv_error().decode())
+    options = Options(beam=a.beam, min_tokens=a.length, max_tokens=a.length)
+    raw = [line.encode() for line in lines]
+
+    def run(places):
+        texts = (Text * len(places))(*[Text(raw[i], len(raw[i])) for i in places])
+        out = Translations()
+        if lib.qkv_translate(model, texts, ctypes.c_size_t(len(places)), ctypes.byref(options), ctypes.byref(out)):
+            sys.exit(lib.qkv_error().decode())
+        result = [(out.at[i].n, out.at[i].text.decode()) for i in range(out.n)]
+        lib.qkv_translations_free(ctypes.byref(out))
+        return result
+    return run
+
+
+def ct2(a, lines):
+    """The same with CTranslate2; it gets tokens."""
     tok = Tokenizer.from_file(os.path.join(a.folder, "tokenizer.json"))
     by_id = [tok.id_to_token(i) for i in range(tok.get_vocab_size())]
     special = [next((t for t in names if t in by_id), None) for names in
@@ -97,26 +133,51 @@ def main():
     folder = os.path.join(tempfile.mkdtemp(), "model")
     export(a.folder, by_id, special, folder)
     model = ctranslate2.Translator(folder, device="cpu", compute_type=a.type, inter_threads=1, intra_threads=a.threads)
-    lines = [line.rstrip("\n") for line in open(a.source)]
     source = [tok.encode(line, add_special_tokens=False).tokens + [special[1]] for line in lines]
     options = dict(beam_size=a.beam, max_batch_size=a.batch, batch_type="tokens", return_scores=False)
     if a.length:
         options.update(min_decoding_length=a.length, max_decoding_length=a.length)
-    groups = [[s] for s in source] if a.single else [source]
-    model.translate_batch(source[:16], **options)
+
+    def run(places):
+        found = model.translate_batch([source[i] for i in places], **options)
+        return [(len(r.hypotheses[0]), r.hypotheses[0]) for r in found]
+    run.text = lambda tokens: tok.decode([tok.token_to_id(t) for t in tokens])
+    return run
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("folder")
+    p.add_argument("--who", choices=["qkv", "ct2"], default="ct2")
+    p.add_argument("--library", default="build/libqkv.so")
+    p.add_argument("--source", required=True)
+    p.add_argument("--beam", type=int, default=5)
+    p.add_argument("--lines", type=int, default=0, help="only the first N")
+    p.add_argument("--single", action="store_true", help="one sentence at a time")
+    p.add_argument("--batch", type=int, default=2048, help="tokens, for CTranslate2")
+    p.add_argument("--type", default="float32", help="for CTranslate2; qkv's folder has its own")
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--length", type=int, default=0)
+    p.add_argument("--repeat", type=int, default=1)
+    p.add_argument("--out", help="write the translations here")
+    a = p.parse_args()
+    lines = [line.rstrip("\n") for line in open(a.source)][:a.lines or None]
+    run = (qkv if a.who == "qkv" else ct2)(a, lines)
+    groups = [[i] for i in range(len(lines))] if a.single else [list(range(len(lines)))]
+    run(list(range(min(16, len(lines)))))
     best, words, answers = float("inf"), 0, []
     for _ in range(a.repeat):
         start = time.perf_counter()
-        answers = [r for g in groups for r in model.translate_batch(g, **options)]
+        answers = [r for g in groups for r in run(g)]
         best = min(best, time.perf_counter() - start)
-        words = sum(len(r.hypotheses[0]) for r in answers)
+        words = sum(n for n, _ in answers)
     if a.out:
         with open(a.out, "w") as f:
-            for r in answers:
-                f.write(tok.decode([tok.token_to_id(t) for t in r.hypotheses[0]]) + "\n")
-    print(json.dumps({"words_per_s": round(words / best, 1), "ms_per_sentence": round(1e3 * best / len(source), 3),
+            for _, text in answers:
+                f.write((text if a.who == "qkv" else run.text(text)) + "\n")
+    print(json.dumps({"words_per_s": round(words / best, 1), "sentence_ms": round(1e3 * best / len(lines), 3),
                       "words": words, "beam": a.beam, "single": a.single, "type": a.type, "threads": a.threads,
-                      "ctranslate2": ctranslate2.__version__}))
+                      "who": a.who, "ctranslate2": ctranslate2.__version__}))
 
 
 main()

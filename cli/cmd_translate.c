@@ -64,6 +64,10 @@ static const cli_option options[] = {
      .value = "WORD",
      .help = "a word that must not occur; may be given many times"},
     {.name = "no-unknown", .kind = CLI_FLAG, .help = "never write the unknown token"},
+    {.name = "shortlist",
+     .kind = CLI_FLAG,
+     .help = "write only tokens that the training data make likely for the line: faster, nearly "
+             "the same"},
     {.name = "json",
      .kind = CLI_FLAG,
      .help = "one JSON object a line: text, log_prob, score, tokens' log_probs, …"},
@@ -176,7 +180,8 @@ static int run(const cli_args *a) {
         .forbidden = words,
         .n_forbidden = n_words,
         .no_unknown = cli_flag(a, "no-unknown"),
-        .align = cli_flag(a, "align")};
+        .align = cli_flag(a, "align"),
+        .shortlist = cli_flag(a, "shortlist")};
     qkv_text_model *m;
     const qkv_status status = qkv_text_model_open(a->rest[0], &m);
     int code = status == QKV_OK ? 0 : cli_fail(status);

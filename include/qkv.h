@@ -325,6 +325,8 @@ typedef struct qkv_translate_options {
     size_t n_forbidden;
     bool no_unknown;           /* never write the unknown token */
     bool align;                /* fill `links` */
+    bool shortlist;            /* write only tokens that the training pairs make likely for this text: faster; log-probabilities are
+                                  among those. The model must have a shortlist, as those trained here do */
 } qkv_translate_options;
 
 typedef struct qkv_link {
@@ -452,7 +454,7 @@ typedef struct qkv_evaluate_options {
 } qkv_evaluate_options;
 
 /* Scores the model on files like those of training (NULL at the end), as a table or a JSON object; options may be NULL. */
-QKV_API qkv_status qkv_evaluate(qkv_text_model *m, const char *const *files, const qkv_evaluate_options *options,
+QKV_API qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files, const qkv_evaluate_options *options,
                                 bool json, char **text);
 
 typedef struct qkv_score_request {

@@ -1,5 +1,6 @@
 #include "tiny.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Path lengths of a random tree over one sequence: the parent of node i is an earlier one. */
@@ -82,4 +83,26 @@ qkv_tensor *tiny_loss(qkv_tape *t, qkv_model *m, const tiny_batch *src, const ti
     }
     qkv_xent_spec words = {.targets = shape.decoder ? tgt->next : src->ids};
     return qkv_model_vocab_loss(t, m, tiny_hidden(t, m, src, tgt), &words);
+}
+
+qkv_model *tiny_sharp_model(const char *assignments, uint64_t seed) {
+    qkv_model *m = tiny_model(assignments, false, seed);
+    qkv_params *p = qkv_model_params(m);
+    for (int64_t i = 0; i < p->length; i++) p->values[i] *= (real)2.5;
+    return m;
+}
+
+void tiny_next(qkv_tape *t, qkv_model *m, const int32_t *src, int32_t n_src, const int32_t *ids,
+               int32_t n, int32_t vocab, double *out) {
+    const int32_t start[] = {0, n}, src_start[] = {0, n_src};
+    const qkv_tokens tgt = {.layout = {.n = 1, .start = start}, .ids = ids, .rows = n};
+    const qkv_tokens source = {.layout = {.n = 1, .start = src_start}, .ids = src, .rows = n_src};
+    qkv_tape_begin(t, QKV_EVAL, 0, 0);
+    qkv_tensor *memory = n_src ? qkv_model_encode(t, m, &source) : NULL;
+    qkv_tensor *y = qkv_model_decode(t, m, &tgt, memory, memory ? &source : NULL, NULL);
+    y = qkv_model_vocab_logits(t, m, qkv_tensor_rows(t, y, n - 1, 1));
+    assert_ok(qkv_tape_status(t));
+    double sum = 0;
+    for (int32_t i = 0; i < vocab; i++) sum += exp((double)y->data[i]);
+    for (int32_t i = 0; i < vocab; i++) out[i] = (double)y->data[i] - log(sum);
 }

@@ -49,7 +49,7 @@ static qkv_status count_batch(const qkv_text_model *m, qkv_tape *t, const qkv_ta
     return QKV_OK;
 }
 
-static qkv_status count_batches(qkv_text_model *m, const qkv_encoded *data, qkv_scores *s) {
+static qkv_status count_batches(const qkv_text_model *m, const qkv_encoded *data, qkv_scores *s) {
     const qkv_config *config = qkv_model_config(m->model);
     const qkv_task *task = qkv_task_get((qkv_task_kind)config->task);
     qkv_batcher b = {
@@ -70,13 +70,13 @@ static qkv_status count_batches(qkv_text_model *m, const qkv_encoded *data, qkv_
     return status;
 }
 
-static qkv_status count_loss(qkv_text_model *m, const qkv_corpus *corpus, qkv_scores *s) {
+static qkv_status count_loss(const qkv_text_model *m, const qkv_corpus *corpus, qkv_scores *s) {
     const qkv_config *config = qkv_model_config(m->model);
     qkv_tokenise_spec spec = qkv_tokenise_spec_of(config);
     qkv_tokenise_counts counts;
     qkv_encoded data;
-    QKV_TRY(qkv_tokenise_spec_trees(&spec, config,
-                                    corpus->trees.list.n ? &corpus->trees : &m->trees));
+    QKV_TRY(
+        qkv_tokenise_spec_trees(&spec, config, corpus->trees.list.n ? &corpus->trees : &m->trees));
     qkv_encoded_init(&data, spec.sides);
     qkv_status status = qkv_tokenise(m->tokenizer, corpus, NULL, &spec, &data, &counts);
     if (status == QKV_OK) status = count_batches(m, &data, s);
@@ -88,7 +88,7 @@ static qkv_status count_loss(qkv_text_model *m, const qkv_corpus *corpus, qkv_sc
 }
 
 /* Translates the sources and holds the result against the targets. */
-static qkv_status count_likeness(qkv_text_model *m, const qkv_corpus *corpus,
+static qkv_status count_likeness(const qkv_text_model *m, const qkv_corpus *corpus,
                                  const qkv_evaluate_options *o, qkv_scores *s) {
     QKV_TRY(qkv_likeness_begin(&s->likeness, o->tokenize));
     s->translated = true;
@@ -107,8 +107,8 @@ static qkv_status count_likeness(qkv_text_model *m, const qkv_corpus *corpus,
     return status;
 }
 
-static qkv_status count(qkv_text_model *m, const qkv_corpus *corpus, const qkv_evaluate_options *o,
-                        qkv_scores *s) {
+static qkv_status count(const qkv_text_model *m, const qkv_corpus *corpus,
+                        const qkv_evaluate_options *o, qkv_scores *s) {
     const bool translate = qkv_model_config(m->model)->task == QKV_TASK_TRANSLATE;
     for (size_t i = 0; i < corpus->n; i++)
         s->n_bytes += (int64_t)(translate ? corpus->rows[i].second.len : corpus->rows[i].text.len);
@@ -118,7 +118,7 @@ static qkv_status count(qkv_text_model *m, const qkv_corpus *corpus, const qkv_e
     return translate ? count_likeness(m, corpus, o, s) : QKV_OK;
 }
 
-qkv_status qkv_evaluate(qkv_text_model *m, const char *const *files,
+qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                         const qkv_evaluate_options *options, bool json, char **text) {
     static const qkv_evaluate_options defaults = {0};
     *text = NULL;

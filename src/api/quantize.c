@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Beside config.json and model.safetensors. */
-static const char *const copied[] = {"tokenizer.json", NULL};
+/* Beside config.json and model.safetensors; the second where there is one. */
+static const char *const copied[] = {"tokenizer.json", QKV_SHORTLIST_FILE, NULL};
 
 /* Scores worth comparing, where evaluation gives them. */
 static const struct {
@@ -37,6 +37,7 @@ static qkv_status copy_files(const char *from, const char *to) {
     for (size_t i = 0; copied[i] && status == QKV_OK; i++) {
         qkv_file file;
         status = in_folder(from, copied[i], &source);
+        if (status == QKV_OK && i > 0 && !qkv_file_exists(source.data)) continue;
         if (status == QKV_OK) status = in_folder(to, copied[i], &target);
         if (status == QKV_OK) status = qkv_file_open(source.data, (size_t)1 << 30, &file);
         if (status != QKV_OK) break;

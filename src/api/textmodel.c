@@ -210,6 +210,18 @@ static qkv_status check_vocabulary(const qkv_text_model *m, const qkv_config *co
     return QKV_OK;
 }
 
+/* A translator's shortlist, where the folder has one. */
+static qkv_status open_shortlist(qkv_text_model *m, const qkv_config *config, const char *folder,
+                                 qkv_buf *path) {
+    const int64_t targets =
+        config->target_vocab_size ? config->target_vocab_size : config->vocab_size;
+    qkv_buf_clear(path);
+    QKV_TRY(qkv_path_join(path, folder, QKV_SHORTLIST_FILE));
+    if (config->task != QKV_TASK_TRANSLATE || !qkv_file_exists(path->data)) return QKV_OK;
+    return qkv_shortlist_open(path->data, (int32_t)config->vocab_size, (int32_t)targets,
+                              &m->shortlist);
+}
+
 static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *path) {
     qkv_config config;
     QKV_TRY(part_path(folder, "config.json", path));
@@ -219,6 +231,7 @@ static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *pat
     QKV_TRY(in_file(qkv_tokenizer_open(path->data, &m->tokenizer), path->data));
     m->spec = qkv_task_spec_of(m->tokenizer, &config);
     QKV_TRY(check_vocabulary(m, &config, folder));
+    QKV_TRY(open_shortlist(m, &config, folder, path));
     /* The file bears out every size before memory is taken for it. */
     QKV_TRY(part_path(folder, "model.safetensors", path));
     return in_file(qkv_model_open(m->model, path->data), path->data);
@@ -248,6 +261,7 @@ void qkv_text_model_close(qkv_text_model *m) {
     qkv_tokenizer_free(m->tokenizer);
     qkv_labels_free(&m->labels);
     qkv_trees_free(&m->trees);
+    qkv_shortlist_close(&m->shortlist);
     free_pool(m->tapes);
     qkv_free(m);
 }

@@ -4,6 +4,7 @@
 
 #include "data/tokenise.h"
 #include "decode/session.h"
+#include "task/shortlist.h"
 #include "task/task.h"
 
 struct qkv_text_model {
@@ -13,6 +14,7 @@ struct qkv_text_model {
     qkv_task_spec spec;
     struct qkv_tape_pool *tapes; /* of calls that are over */
     qkv_session *idle;           /* that a call left for the next one; see qkv_text_model_session */
+    qkv_shortlist shortlist;     /* of translators that have one; else zeros */
     qkv_trees trees; /* of texts to come; see qkv_text_model_read_trees */
 };
 
@@ -40,6 +42,9 @@ qkv_corpus_shape qkv_corpus_shape_of(qkv_task_kind task);
 /* A tokenizer file or folder to open, or the name of a kind to train on the corpus, with config's vocab_size. */
 qkv_status qkv_tokenizer_for(const char *wanted, const qkv_corpus *corpus, const qkv_config *config,
                              bool lowercase, qkv_tokenizer **out);
+
+/* Beside the files that every folder has: what a translator may write, by source token. */
+#define QKV_SHORTLIST_FILE "shortlist.safetensors"
 
 /* Writes config.json with the labels (or none). */
 qkv_status qkv_text_model_write_config(const qkv_config *config, const qkv_labels *labels,

@@ -311,6 +311,20 @@ static qkv_status check_settings(qkv_run *r) {
     return status;
 }
 
+/* Translators: which target tokens belong to which source tokens. */
+static qkv_status learn_shortlist(const qkv_run *r) {
+    const qkv_config *c = &r->config;
+    const int64_t targets = c->target_vocab_size ? c->target_vocab_size : c->vocab_size;
+    qkv_buf path = {0};
+    if (r->task != QKV_TASK_TRANSLATE) return QKV_OK;
+    qkv_status status = qkv_path_join(&path, r->request->out, QKV_SHORTLIST_FILE);
+    if (status == QKV_OK)
+        status =
+            qkv_shortlist_learn(&r->train_ids, (int32_t)c->vocab_size, (int32_t)targets, path.data);
+    qkv_buf_free(&path);
+    return status;
+}
+
 /* Puts the weights that are to be used and what belongs to them into the folder. */
 static qkv_status finish(qkv_run *r, qkv_loop *l) {
     qkv_buf path = {0};
@@ -318,6 +332,7 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
     if (qkv_parallel_rank() > 0) return QKV_OK;
     QKV_TRY(qkv_text_model_write_config(qkv_model_config(r->model), &r->corpus.labels,
                                         r->request->out));
+    QKV_TRY(learn_shortlist(r));
     QKV_TRY(qkv_path_join(&path, r->request->out, "model.safetensors"));
     const qkv_status status = qkv_weights_save(qkv_model_params(r->model), path.data);
     qkv_buf_free(&path);

@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "decode/batches.h"
 
+#include <string.h>
+
 typedef struct job {
     const qkv_text_model *m;
     const qkv_translate_options *options;
@@ -13,6 +15,7 @@ typedef struct job {
     qkv_constraints constraints;
     qkv_encoding *sources, *prefixes; /* ids, the end of text included */
     qkv_search_item *items;
+    qkv_arena lists; /* of allowed tokens */
     qkv_translations *out;
     void **blocks;
 } job;
@@ -35,6 +38,9 @@ static qkv_status check(const qkv_text_model *m, const qkv_translate_options *o)
     if (o->nbest > beam)
         return qkv_fail(QKV_USAGE, "translate: the %d best of a beam of %d; make the beam as wide",
                         (int)o->nbest, (int)beam);
+    if (o->shortlist && !m->shortlist.start)
+        return qkv_fail(QKV_USAGE, "translate: the model has no shortlist (" QKV_SHORTLIST_FILE
+                                   ", made by qkv train); translate without");
     if (!(o->coverage >= 0) || !(o->alpha > -100 && o->alpha < 100))
         return qkv_fail(
             QKV_USAGE,
@@ -73,6 +79,37 @@ static qkv_status encode_all(job *j) {
     how.offsets = false;
     return qkv_tokenizer_encode_batch(j->m->tokenizer, j->options->prefixes, j->n, &how,
                                       j->prefixes);
+}
+
+/* The tokens that a translation of `item` may have: its shortlist, the end, its prefix, and, where both sides share
+ * a vocabulary, the source's own: names and numbers stay as they are. */
+static qkv_status limit(job *j, qkv_search_item *item, uint8_t *mark) {
+    const qkv_shortlist *s = &j->m->shortlist;
+    const int32_t vocab = s->target_vocab;
+    memset(mark, 0, (size_t)vocab);
+    qkv_shortlist_mark(s, item->src, item->n_src, mark);
+    if (j->m->spec.eos < vocab) mark[j->m->spec.eos] = 1;
+    for (int32_t k = 0; k < item->n_prefix; k++)
+        if (item->prefix[k] < vocab) mark[item->prefix[k]] = 1;
+    for (int32_t k = 0; k < item->n_src && s->source_vocab == vocab; k++) mark[item->src[k]] = 1;
+    int32_t *ids, n = 0;
+    for (int32_t id = 0; id < vocab; id++) n += mark[id];
+    QKV_TRY_ALLOC(ids = qkv_arena_alloc(&j->lists, (size_t)n * sizeof *ids));
+    item->allowed = ids;
+    item->n_allowed = n;
+    for (int32_t id = 0; id < vocab; id++)
+        if (mark[id]) *ids++ = id;
+    return QKV_OK;
+}
+
+static qkv_status limit_all(job *j) {
+    if (!j->options->shortlist) return QKV_OK;
+    uint8_t *mark = qkv_alloc((size_t)j->m->shortlist.target_vocab);
+    qkv_status status = mark ? QKV_OK : QKV_FAILED;
+    for (size_t i = 0; i < j->n && status == QKV_OK; i++)
+        if (j->items[i].n_begin) status = limit(j, &j->items[i], mark);
+    qkv_free(mark);
+    return status;
 }
 
 /* What the search gets: the source ends with the end of text, the translation goes on from the beginning of text. */
@@ -116,6 +153,7 @@ static qkv_status translate(job *j) {
     QKV_TRY(make_spec(j));
     QKV_TRY(encode_all(j));
     QKV_TRY(make_items(j));
+    QKV_TRY(limit_all(j));
     qkv_translations *out = j->out;
     *out = (qkv_translations){.n = j->n, .nbest = (size_t)j->spec.nbest};
     QKV_TRY_ALLOC(out->memory = j->blocks = qkv_zalloc(j->n, sizeof *j->blocks));
@@ -136,7 +174,9 @@ qkv_status qkv_translate(const qkv_text_model *m, const qkv_text *texts, size_t 
     job j = {.m = m, .options = options ? options : &standard, .texts = texts, .n = n, .out = out};
     QKV_TRY(check(m, j.options));
     if (n == 0) return QKV_OK;
+    qkv_arena_init(&j.lists);
     const qkv_status status = translate(&j);
+    qkv_arena_free(&j.lists);
     for (size_t i = 0; i < n; i++) {
         if (j.sources) qkv_encoding_free(&j.sources[i]);
         if (j.prefixes) qkv_encoding_free(&j.prefixes[i]);

@@ -6,6 +6,7 @@
 #include "decode/beam.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/thread.h"
@@ -25,6 +26,7 @@ typedef struct text {
     int32_t places;     /* left for open hypotheses */
     finished *done;     /* best first */
     int32_t n_done;
+    const int32_t *place; /* of each allowed token among those that are scored; NULL: all are */
 } text;
 
 typedef struct candidate {
@@ -47,6 +49,8 @@ typedef struct beam {
     int32_t *owner, *from, *ids;
     double *total, *next_total;
     real *lse;
+    real *narrowed; /* (width, most_allowed): the logits of what each row's text allows; or NULL */
+    int32_t most_allowed;
     candidate *found; /* (width, beam), best first */
     int32_t *n_found;
 } beam;
@@ -107,6 +111,11 @@ static bool decided(const beam *b, const text *x, double log_prob, int32_t n) {
 
 /* ---- one row: which tokens may follow, and the best of them ---- */
 
+static int by_id(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
 /* Does the hypothesis end in the first n ids of `phrase`? */
 static bool ends_in(const beam *b, int32_t step, int32_t row, const int32_t *phrase, int32_t n) {
     for (; n > 0; n--, step--) {
@@ -118,13 +127,35 @@ static bool ends_in(const beam *b, int32_t step, int32_t row, const int32_t *phr
     return true;
 }
 
-static void forbid(const beam *b, int32_t step, int32_t row, real *logits) {
+/* The scores of what may follow a row: those of its text's allowed tokens, or of all. */
+static real *scores_of(const beam *b, int32_t row, int64_t *n) {
+    const qkv_search_item *item = b->texts[b->owner[row]].item;
+    *n = item->allowed ? item->n_allowed : b->session->vocab;
+    return b->narrowed ? b->narrowed + (int64_t)row * b->most_allowed
+                       : b->session->logits + row * b->session->vocab;
+}
+
+/* Where a token stands among the scores of its text; −1: it is not allowed. */
+static int64_t place_of(const qkv_search_item *item, int32_t id) {
+    if (!item->allowed) return id;
+    const int32_t *at = bsearch(&id, item->allowed, (size_t)item->n_allowed, sizeof id, by_id);
+    return at ? at - item->allowed : -1;
+}
+
+static void forbid_one(const qkv_search_item *item, int32_t id, real *scores) {
+    const int64_t at = place_of(item, id);
+    if (at >= 0) scores[at] = -INFINITY;
+}
+
+static void forbid(const beam *b, const qkv_search_item *item, int32_t step, int32_t row,
+                   real *scores) {
     const qkv_search_spec *spec = b->spec;
-    if (spec->eos >= 0 && step < spec->min_length) logits[spec->eos] = -INFINITY;
+    if (spec->eos >= 0 && step < spec->min_length) forbid_one(item, spec->eos, scores);
     const qkv_phrases *p = &spec->forbidden;
     for (int32_t i = 0; i < p->n; i++) {
         const int32_t *ids = p->ids + p->start[i], len = p->start[i + 1] - p->start[i];
-        if (len > 0 && ends_in(b, step - 1, row, ids, len - 1)) logits[ids[len - 1]] = -INFINITY;
+        if (len > 0 && ends_in(b, step - 1, row, ids, len - 1))
+            forbid_one(item, ids[len - 1], scores);
     }
 }
 
@@ -136,20 +167,21 @@ static bool any_above(const real *x, real least) {
     return any;
 }
 
-/* The `wanted` likeliest tokens, best first; of equals the one with the lower id. After the first few
- * runs hardly any score is still of interest. */
-static int32_t take_best(const real *logits, int64_t vocab, const bool *never, int32_t wanted,
-                         candidate *out) {
+/* The `wanted` likeliest tokens, best first; of equals the one with the lower id (`ids` of the scores
+ * ascend; NULL: 0, 1, 2 …). After the first few runs hardly any score is still of interest. */
+static int32_t take_best(const real *logits, int64_t n_scores, const int32_t *ids,
+                         const bool *never, int32_t wanted, candidate *out) {
     int32_t n = 0;
     real least = -INFINITY;
-    for (int64_t from = 0; from < vocab; from += RUN) {
-        const int64_t to = from + RUN < vocab ? from + RUN : vocab;
+    for (int64_t from = 0; from < n_scores; from += RUN) {
+        const int64_t to = from + RUN < n_scores ? from + RUN : n_scores;
         if (to == from + RUN && !any_above(logits + from, least)) continue;
-        for (int64_t id = from; id < to; id++) {
-            if (!(logits[id] > least) || (never && never[id])) continue;
+        for (int64_t k = from; k < to; k++) {
+            const int32_t id = ids ? ids[k] : (int32_t)k;
+            if (!(logits[k] > least) || (never && never[id])) continue;
             int32_t at = n < wanted ? n++ : n - 1;
-            for (; at > 0 && out[at - 1].log_prob < logits[id]; at--) out[at] = out[at - 1];
-            out[at] = (candidate){.log_prob = logits[id], .id = (int32_t)id};
+            for (; at > 0 && out[at - 1].log_prob < logits[k]; at--) out[at] = out[at - 1];
+            out[at] = (candidate){.log_prob = logits[k], .id = id};
             if (n == wanted) least = out[n - 1].log_prob;
         }
     }
@@ -158,16 +190,16 @@ static int32_t take_best(const real *logits, int64_t vocab, const bool *never, i
 
 static void extend_row(beam *b, int32_t step, int32_t row) {
     const text *x = &b->texts[b->owner[row]];
-    const int64_t vocab = b->session->vocab;
-    real *logits = b->session->logits + row * vocab;
+    int64_t n_scores;
+    real *scores = scores_of(b, row, &n_scores);
     candidate *found = b->found + (int64_t)row * b->spec->beam;
     int32_t n = 1;
     if (step < x->item->n_prefix) {
         const int32_t id = x->item->prefix[step];
-        found[0] = (candidate){.log_prob = logits[id], .id = id};
+        found[0] = (candidate){.log_prob = scores[place_of(x->item, id)], .id = id};
     } else {
-        forbid(b, step, row, logits);
-        n = take_best(logits, vocab, b->spec->never, x->places, found);
+        forbid(b, x->item, step, row, scores);
+        n = take_best(scores, n_scores, x->item->allowed, b->spec->never, x->places, found);
     }
     for (int32_t i = 0; i < n; i++) {
         found[i].log_prob -= b->lse[row];
@@ -247,10 +279,29 @@ static void keep_attention(beam *b, int32_t step) {
     }
 }
 
+/* log Σ exp of each row's scores; a text that does not allow all has its own picked out first. */
+static void sum_scores(beam *b) {
+    const qkv_session *s = b->session;
+    const qkv_kern *kern = qkv_kern_get();
+    if (!b->narrowed) {
+        kern->log_sum_exp(s->logits, b->lse, s->n, s->vocab);
+        return;
+    }
+    QKV_PARALLEL_FOR_IF(s->n * (int64_t)b->most_allowed >= QKV_PARALLEL_FROM)
+    for (int32_t row = 0; row < s->n; row++) {
+        const text *x = &b->texts[b->owner[row]];
+        const real *all = s->logits + row * s->scored;
+        int64_t n;
+        real *own = scores_of(b, row, &n);
+        for (int64_t k = 0; k < n; k++) own[k] = all[x->place ? x->place[k] : k];
+        kern->log_sum_exp(own, &b->lse[row], 1, n);
+    }
+}
+
 static qkv_status extend(beam *b, int32_t step) {
     const qkv_session *s = b->session;
     if (b->attention) keep_attention(b, step);
-    qkv_kern_get()->log_sum_exp(s->logits, b->lse, s->n, s->vocab);
+    sum_scores(b);
     for (int32_t row = 0; row < s->n; row++)
         if (!isfinite((double)b->lse[row]))
             return qkv_fail(QKV_NUMERIC,
@@ -308,15 +359,57 @@ static qkv_status check(const qkv_search_spec *spec, const qkv_search_item *item
         if (items[i].n_begin < 1 || items[i].max_length < 1)
             return qkv_fail(QKV_USAGE,
                             "beam search: text %d begins with no token, or may have none", (int)i);
+        for (int32_t k = 0; k < items[i].n_allowed; k++)
+            if (items[i].allowed[k] < 0 || items[i].allowed[k] >= vocab ||
+                (k > 0 && items[i].allowed[k] <= items[i].allowed[k - 1]))
+                return qkv_fail(QKV_USAGE, "beam search: allowed tokens must ascend, below %lld",
+                                (long long)vocab);
         for (int32_t k = 0; k < items[i].n_prefix; k++)
-            if (items[i].prefix[k] < 0 || items[i].prefix[k] >= vocab)
-                return qkv_fail(QKV_USAGE, "beam search: there is no token %d",
+            if (items[i].prefix[k] < 0 || items[i].prefix[k] >= vocab ||
+                place_of(&items[i], items[i].prefix[k]) < 0)
+                return qkv_fail(QKV_USAGE,
+                                "beam search: there is no token %d, or it is not allowed",
                                 (int)items[i].prefix[k]);
     }
     for (int32_t k = 0; spec->forbidden.n > 0 && k < spec->forbidden.start[spec->forbidden.n]; k++)
         if (spec->forbidden.ids[k] < 0 || spec->forbidden.ids[k] >= vocab)
             return qkv_fail(QKV_USAGE, "beam search: there is no token %d to forbid",
                             (int)spec->forbidden.ids[k]);
+    return QKV_OK;
+}
+
+/* The tokens that any text allows are scored, each text's are found among them: what a text gets does
+ * not depend on the others. */
+static qkv_status narrow(beam *b, const qkv_search_item *items, qkv_arena *arena) {
+    const int64_t vocab = b->session->vocab;
+    bool any = false, all = false;
+    for (int32_t i = 0; i < b->n_texts; i++) {
+        const int32_t n = items[i].allowed ? items[i].n_allowed : (int32_t)vocab;
+        if (n > b->most_allowed) b->most_allowed = n;
+        if (items[i].allowed)
+            any = true;
+        else
+            all = true;
+    }
+    if (!any) return qkv_session_limit(b->session, NULL, 0);
+    int32_t *at, *ids, n = 0;
+    QKV_TRY_ALLOC(at = qkv_arena_zalloc(arena, (size_t)vocab * sizeof *at));
+    QKV_TRY_ALLOC(ids = qkv_arena_alloc(arena, (size_t)vocab * sizeof *ids));
+    for (int32_t i = 0; i < b->n_texts; i++)
+        for (int32_t k = 0; k < items[i].n_allowed; k++) at[items[i].allowed[k]] = 1;
+    for (int32_t id = 0; id < vocab; id++)
+        if (all || at[id]) at[id] = n, ids[n++] = id;
+    QKV_TRY(qkv_session_limit(b->session, ids, n));
+    for (int32_t i = 0; i < b->n_texts; i++) {
+        int32_t *place;
+        if (!items[i].allowed) continue;
+        QKV_TRY_ALLOC(place =
+                          qkv_arena_alloc(arena, ((size_t)items[i].n_allowed + 1) * sizeof *place));
+        for (int32_t k = 0; k < items[i].n_allowed; k++) place[k] = at[items[i].allowed[k]];
+        b->texts[i].place = place;
+    }
+    const size_t scores = (size_t)b->width * (size_t)b->most_allowed;
+    QKV_TRY_ALLOC(b->narrowed = qkv_arena_alloc(arena, scores * sizeof *b->narrowed));
     return QKV_OK;
 }
 
@@ -423,6 +516,7 @@ qkv_status qkv_beam_search(qkv_session *s, const qkv_search_spec *spec,
         if (items[i].n_src > b.longest) b.longest = items[i].n_src;
     s->watch = b.longest > 0 && (spec->align || spec->coverage > 0);
     QKV_TRY(allocate(&b, items, arena));
+    QKV_TRY(narrow(&b, items, arena));
     QKV_TRY(begin(&b, items, arena));
     QKV_TRY(search(&b));
     for (int32_t i = 0; i < n; i++)

@@ -42,6 +42,10 @@ typedef struct qkv_search_item {
                                             from, how it must begin */
     int32_t n_src, n_begin, n_prefix;
     int32_t max_length; /* tokens to write at most */
+    const int32_t
+        *allowed; /* the tokens that may be written, ascending, the prefix and the end among
+                               them; probabilities are over these alone. NULL: all may be */
+    int32_t n_allowed;
 } qkv_search_item;
 
 typedef struct qkv_hypothesis {

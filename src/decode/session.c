@@ -12,7 +12,7 @@ qkv_status qkv_session_new(qkv_model *m, qkv_session **out) {
     if (!s) return QKV_FAILED;
     const qkv_config *c = qkv_model_config(m);
     s->model = m;
-    s->vocab = c->target_vocab_size ? c->target_vocab_size : c->vocab_size;
+    s->vocab = s->scored = c->target_vocab_size ? c->target_vocab_size : c->vocab_size;
     const qkv_status status = qkv_tape_init(&s->tape);
     if (status != QKV_OK) {
         qkv_free(s);
@@ -26,6 +26,7 @@ void qkv_session_free(qkv_session *s) {
     if (!s) return;
     qkv_cache_free(s->cache);
     qkv_tape_free(&s->tape);
+    qkv_vocab_part_free(&s->part);
     qkv_free(s->start);
     qkv_free(s);
 }
@@ -61,9 +62,23 @@ static qkv_status run(qkv_session *s, const qkv_tokens *tokens, qkv_tensor *memo
                       const qkv_tokens *src) {
     qkv_tensor *x = qkv_model_decode(&s->tape, s->model, tokens, memory, src, s->cache);
     x = last_rows(&s->tape, x, &tokens->layout);
-    s->logits = qkv_model_vocab_logits(&s->tape, s->model, x)->data;
+    s->logits = (s->scored < s->vocab ? qkv_model_part_logits(&s->tape, s->model, x, &s->part)
+                                      : qkv_model_vocab_logits(&s->tape, s->model, x))
+                    ->data;
     s->n = tokens->layout.n;
     return qkv_tape_status(&s->tape);
+}
+
+qkv_status qkv_session_limit(qkv_session *s, const int32_t *ids, int64_t n) {
+    s->scored = s->vocab;
+    if (!ids || n >= s->vocab) return QKV_OK;
+    for (int64_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= s->vocab)
+            return qkv_fail(QKV_USAGE, "session: there is no token %d to score", (int)ids[i]);
+    if (n < 1) return qkv_fail(QKV_USAGE, "session: no token may follow");
+    QKV_TRY(qkv_vocab_part_fill(&s->part, s->model, ids, n));
+    s->scored = n;
+    return QKV_OK;
 }
 
 qkv_status qkv_session_begin(qkv_session *s, const qkv_tokens *src, const qkv_tokens *begin,

@@ -14,10 +14,12 @@ typedef struct qkv_session {
     qkv_model *model;
     qkv_cache *cache;
     qkv_tape tape;
-    int32_t n;      /* sequences now */
-    int64_t vocab;  /* V */
-    real *logits;   /* (n, V) after begin and step; the caller may change them */
-    int32_t *start; /* layout of a step: 0, 1, 2 … */
+    int32_t n;           /* sequences now */
+    int64_t vocab;       /* V */
+    int64_t scored;      /* tokens that have a logit: V, or as many as qkv_session_limit said */
+    qkv_vocab_part part; /* their rows of the head, where they are not all */
+    real *logits;        /* (n, scored) after begin and step; the caller may change them */
+    int32_t *start;      /* layout of a step: 0, 1, 2 … */
     int32_t max_n;
     bool watch; /* keep attention to the sources: qkv_cache_watched. Set it before beginning */
 } qkv_session;
@@ -25,6 +27,10 @@ typedef struct qkv_session {
 /* The first session of a model packs its weights, where it is not in training. */
 qkv_status qkv_session_new(qkv_model *m, qkv_session **out);
 void qkv_session_free(qkv_session *s);
+
+/* From here on only the n tokens `ids` have a logit, in this order; NULL: all have. A logit's bits
+ * are the same either way. */
+qkv_status qkv_session_limit(qkv_session *s, const int32_t *ids, int64_t n);
 
 /* Starts begin->layout.n sequences from the tokens of `begin`; `src` (one source a sequence) for
  * encoder-decoders, else NULL. There will be at most `max_n` sequences, of at most `capacity`

@@ -227,3 +227,8 @@ qkv_tensor *qkv_model_vocab_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x) {
     return qkv_linear(t, before_vocab(t, m, x), qkv_of(m->head.weight), qkv_of(m->head.bias),
                       QKV_ACT_NONE);
 }
+
+qkv_tensor *qkv_model_part_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x, qkv_vocab_part *part) {
+    return qkv_linear(t, before_vocab(t, m, x), &part->weight, m->head.bias ? &part->bias : NULL,
+                      QKV_ACT_NONE);
+}

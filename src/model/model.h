@@ -62,6 +62,22 @@ qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,
 /* Logits (R, V) for decoding: x holds just the rows wanted. */
 qkv_tensor *qkv_model_vocab_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x);
 
+/* The head's rows of a few tokens, copied together: a product with them costs their share of one with
+ * all, and a token's logit has the same bits. */
+typedef struct qkv_vocab_part {
+    qkv_tensor weight, bias;
+    qkv_weight narrow; /* what weight.weight points to, where the head has fewer bits */
+    void *memory;
+    size_t room; /* bytes of it */
+} qkv_vocab_part;
+
+/* Fills `part` (zeros at first) anew with the rows of n tokens; it must not move afterwards. */
+qkv_status qkv_vocab_part_fill(qkv_vocab_part *part, const qkv_model *m, const int32_t *ids,
+                               int64_t n);
+void qkv_vocab_part_free(qkv_vocab_part *part);
+/* (R, n) */
+qkv_tensor *qkv_model_part_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x, qkv_vocab_part *part);
+
 /* Multiply-adds of one forward pass over these lengths (causal attention counted half): the useful
  * work of a batch. */
 double qkv_model_macs(const qkv_model *m, const qkv_layout *src, const qkv_layout *tgt);

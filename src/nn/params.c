@@ -185,8 +185,27 @@ qkv_status qkv_params_allocate(qkv_params *p, bool with_grads) {
     return QKV_OK;
 }
 
-static qkv_status pack(qkv_params *p) {
+/* Packs one parameter to `to` (NULL: only counts); returns how many reals that is. */
+static size_t pack_one(qkv_param *w, real *to) {
     const qkv_kern *kern = qkv_kern_get();
+    const int64_t parts[] = {w->spec.split, w->spec.rows - w->spec.split};
+    size_t size = 0;
+    int64_t row = 0;
+    for (int i = 0; i < 2; row += parts[i++]) {
+        if (parts[i] == 0) continue;
+        const qkv_gemm g = {.n = parts[i],
+                            .k = w->spec.cols,
+                            .b = w->tensor.data ? w->tensor.data + row * w->tensor.ld : NULL,
+                            .ldb = w->tensor.ld,
+                            .b_trans = true,
+                            .weight = w->tensor.weight};
+        if (to) kern->gemm_pack(&g, to + size);
+        size += kern->gemm_pack_size(&g);
+    }
+    return (size + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
+}
+
+static qkv_status pack(qkv_params *p) {
     size_t size = 0;
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1) QKV_TRY_ALLOC(p->packed = qkv_alloc_aligned(size * sizeof(real) + 1));
@@ -195,15 +214,9 @@ static qkv_status pack(qkv_params *p) {
             qkv_param *w = p->list[i];
             const qkv_weight *narrow = w->tensor.weight;
             if (!w->spec.product || (narrow && qkv_weight_is_integer(narrow))) continue;
-            const qkv_gemm g = {.n = w->spec.rows,
-                                .k = w->spec.cols,
-                                .b = w->tensor.data,
-                                .ldb = w->tensor.ld,
-                                .b_trans = true,
-                                .weight = narrow};
-            if (pass == 1) kern->gemm_pack(&g, p->packed + size);
-            if (pass == 1) w->tensor.packed = p->packed + size;
-            size += (kern->gemm_pack_size(&g) + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
+            real *const to = pass == 1 ? p->packed + size : NULL;
+            size += pack_one(w, to);
+            w->tensor.packed = to;
         }
     }
     return QKV_OK;

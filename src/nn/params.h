@@ -29,6 +29,7 @@ typedef struct qkv_param_spec {
     bool no_decay; /* biases, norms, embeddings */
     bool sparse;   /* a lookup table whose gradient touches few rows */
     bool product;  /* the weights of a linear map: worth packing for use */
+    int64_t split; /* rows of a first part that products use apart from the rest, and so packed apart; 0: none */
     bool narrow;   /* read only by products and lookups, so it may be held in fewer bits */
     bool adagrad;  /* sparse, most rows touched a few times in all: Adagrad, whatever the optimiser */
 } qkv_param_spec;

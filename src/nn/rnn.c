@@ -10,12 +10,14 @@ static int32_t directions(const qkv_rnn_spec *s) {
 static qkv_rnn_cell declare_cell(qkv_params *p, const qkv_rnn_spec *s, int64_t in,
                                  const char *stack, int32_t layer, const char *way) {
     int64_t gates = s->cell == QKV_CELL_LSTM ? 4 : 3, k = s->state;
-    qkv_param_spec weight = {.rows = gates * k, .init = QKV_INIT_XAVIER, .fan_out = k};
+    qkv_param_spec weight = {
+        .rows = gates * k, .init = QKV_INIT_XAVIER, .fan_out = k, .product = true};
     qkv_param_spec bias = {.rows = 1, .cols = gates * k, .vector = true, .no_decay = true};
     qkv_rnn_cell cell = {0};
     weight.cols = in;
     cell.w_x = qkv_param_declare(p, &weight, "%s.layers.%d.%s.input.weight", stack, layer, way);
     weight.cols = k;
+    if (s->cell == QKV_CELL_GRU) weight.split = 2 * k; /* its last gate is computed apart */
     cell.w_h = qkv_param_declare(p, &weight, "%s.layers.%d.%s.state.weight", stack, layer, way);
     cell.b_x = qkv_param_declare(p, &bias, "%s.layers.%d.%s.input.bias", stack, layer, way);
     if (s->cell == QKV_CELL_GRU)

@@ -133,8 +133,10 @@ static bool arguments_fit(qkv_tape *t, const qkv_tensor *x, const qkv_tensor *w_
            (!spec->h0 || qkv_expect_shape(t, op, "h0", spec->h0, spec->layout.n, k));
 }
 
-/* Forward in time: gates hold x Wxᵀ + bx. h (R, k) is made in the timeline's order. */
-static void walk(qkv_tape *t, const saved *s, parts w, parts b, const real *h0, real *h) {
+/* Forward in time: gates hold x Wxᵀ + bx. h (R, k) is made in the timeline's order. packed: Wh as qkv_params_pack
+ * leaves it, the rows of r and z first, then those of n; or NULL. */
+static void walk(qkv_tape *t, const saved *s, parts w, const real *packed, parts b, const real *h0,
+                 real *h) {
     const int64_t k = s->k;
     qkv_gemm rz = {.n = 2 * k,
                    .k = k,
@@ -147,8 +149,9 @@ static void walk(qkv_tape *t, const saved *s, parts w, parts b, const real *h0, 
         .n = k, .k = k, .lda = k, .b = w.n->data, .ldb = w.n->ld, .b_trans = true, .ldc = k};
     rz.accumulate = true;
     rz.bias = b.rz ? b.rz->data : NULL, n.bias = b.n ? b.n->data : NULL;
-    rz.b_packed = qkv_product_pack(t, &qkv_op_gru, rz);
-    n.b_packed = qkv_product_pack(t, &qkv_op_gru, n);
+    rz.b_packed = packed ? packed : qkv_product_pack(t, &qkv_op_gru, rz);
+    n.b_packed =
+        packed ? packed + qkv_kern_get()->gemm_pack_size(&rz) : qkv_product_pack(t, &qkv_op_gru, n);
     for (int32_t step = 0; step < s->line.steps && !qkv_tape_stopped(t); step++) {
         const int64_t row = s->line.first[step];
         const real *h_before = step ? h + s->line.first[step - 1] * k : h0;
@@ -180,7 +183,7 @@ qkv_tensor *qkv_gru(qkv_tape *t, qkv_tensor *x, qkv_tensor *w_x, qkv_tensor *w_h
     qkv_timeline_gather(&s->line, x->data, x->ld, x->cols, xt);
     qkv_timeline_gather_states(&s->line, spec->h0, k, h0);
     if (!qkv_product_forward(t, op, xt, x->cols, rows, w_x, b_x, s->gates)) return &t->nothing;
-    walk(t, s, w, b, h0, h);
+    walk(t, s, w, w_h->packed, b, h0, h);
     qkv_timeline_scatter(&s->line, h, k, y->data, y->ld, false);
     if (spec->h_last)
         *spec->h_last = qkv_timeline_last(t, &s->line, h, k);

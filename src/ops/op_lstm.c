@@ -104,7 +104,8 @@ static bool arguments_fit(qkv_tape *t, const qkv_tensor *x, const qkv_tensor *w_
 static void walk(qkv_tape *t, const saved *s, const qkv_tensor *w_h, const real *a0, real *a) {
     const int64_t k = s->k;
     qkv_gemm g = step_product(w_h, true);
-    if (!(g.b_packed = qkv_product_pack(t, &qkv_op_lstm, g))) return;
+    g.b_packed = w_h->packed ? w_h->packed : qkv_product_pack(t, &qkv_op_lstm, g);
+    if (!g.b_packed) return;
     for (int32_t step = 0; step < s->line.steps; step++) {
         const int64_t row = s->line.first[step], before = step ? s->line.first[step - 1] : 0;
         g.m = qkv_timeline_active(&s->line, step);

@@ -254,6 +254,8 @@ static void run_many(const item *w) {
 
 /* ---- the cut ---- */
 
+#define FEW_PIECES 4 /* for each thread, of a product with few rows */
+
 /* Chooses the rectangles: about as many as asked for, with the least work in the longest thread. In
  * units of a multiply-add of one vector: packing an element costs about 2 (copied) or 3
  * (transposed), reading A again ½. */
@@ -262,6 +264,12 @@ gemm_plan KERN_NAME(gemm_plan_of)(const qkv_gemm *g) {
     gemm_plan best = {.threads = 1, .rows = g->m, .cols = g->n, .down = 1, .across = 1};
     if (flops < 2e5) return best;
     best.threads = qkv_threads();
+    if (g->m <= MR) { /* weights stream through: small pieces, so that no thread waits long */
+        const int64_t pieces = best.threads > 1 ? FEW_PIECES * best.threads : 1;
+        best.cols = round_up(ceil_div(g->n, pieces), NR);
+        best.across = ceil_div(g->n, best.cols);
+        return best;
+    }
     const double pack_a = gemm_in_place(gemm_form_of(g)) ? 0.5 : 2.5,
                  pack_b = g->b_packed ? 0.2 : 2.5;
     double least = INFINITY;

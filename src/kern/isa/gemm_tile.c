@@ -9,6 +9,7 @@
  * where it is packed. The run in docs/BENCH.md, on a busier machine, shows 72 to 94. */
 #include "kern/isa/gemm.h"
 
+#define AHEAD  512 /* reals of B fetched ahead */
 #define INLINE inline __attribute__((always_inline))
 
 /* s += a·b. On AVX2 all 16 registers are taken, and compilers left to themselves let sums change
@@ -77,6 +78,10 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
     }
     int64_t left = t->words;
     for (; left >= 4; left -= 4, b += 4 * b_step) {
+        if (mr == 1 && form == GEMM_HALVES) { /* one row: the weights come from memory */
+            __builtin_prefetch(b + AHEAD);
+            __builtin_prefetch(b + AHEAD + NR);
+        }
         V_UNROLL(4)
         for (int q = 0; q < 4; q++) rank_one(s, a, b, q, mr, form);
         V_UNROLL(16)

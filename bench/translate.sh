@@ -1,0 +1,35 @@
+#!/bin/sh
+# Translation of qkv beside CTranslate2's: the same weights and sentences, every translation LENGTH tokens long, interleaved, best of
+# REPS runs.
+#   REPS=5 MODEL=DIR SOURCE=test_2016_flickr.de LENGTH=14 THREADS=2 sh bench/translate.sh
+# MODEL is a translator that CTranslate2 can take (see translate_ct2.py), for example
+#   qkv train translate --train train.de train.en --out DIR --vocab-size 8000 --d-model 256 --layers 3 --heads 4 --d-ff 1024 \
+#       --set norm_kind=layer --set position=sinusoidal --set activation=relu --steps 2
+# QKV_BENCH_PYTHON must have ctranslate2, numpy, safetensors and tokenizers.
+set -eu
+cd "$(dirname "$0")/.."
+reps=${REPS:-5} threads=${THREADS:-$(nproc)} length=${LENGTH:-14} python=${QKV_BENCH_PYTHON:-build/venv/bin/python}
+types=${TYPES:-float32 int8} beams=${BEAMS:-1 5} out=${OUT:-build/bench}
+results=$out/translate.jsonl
+: > "$results"
+build/qkv quantize "$MODEL" "$out/translator-int8" --to int8 > /dev/null
+rep=1
+while [ "$rep" -le "$reps" ]; do
+    for type in $types; do
+        folder=$MODEL
+        [ "$type" = float32 ] || folder=$out/translator-int8
+        for beam in $beams; do
+            for how in "" "--single --lines 200"; do
+                for who in qkv ct2; do
+                    from=$MODEL
+                    [ $who = ct2 ] || from=$folder
+                    printf '{"work":"%s beam %s %s","who":"%s","result":%s}\n' "$type" "$beam" "${how:+single}" $who \
+                        "$("$python" bench/translate_ct2.py "$from" --who $who --type "$type" --beam "$beam" $how \
+                        --source "$SOURCE" --threads "$threads" --length "$length")" >> "$results"
+                done
+            done
+        done
+    done
+    rep=$((rep + 1))
+done
+python3 bench/best.py "$results" words_per_s sentence_ms
