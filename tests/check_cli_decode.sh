@@ -40,6 +40,18 @@ cmp -s together out || fail "translate -0"
 printf 'a b c' | "$qkv" translate t >out # a last line without its end
 [ "$(cat out)" = "A B C" ] || fail "a line without its end: $(cat out)"
 
+# A shortlist learned from the pairs: the same in any batching; a model without one says so.
+"$qkv" translate t --shortlist --threads 1 <lines >short || fail "translate --shortlist"
+cmp -s together short || fail "the shortlist of so small a vocabulary changed a translation"
+while IFS= read -r line; do printf '%s\n' "$line" | "$qkv" translate t --shortlist; done <lines >out
+cmp -s short out || fail "translate --shortlist: alone is not together"
+"$qkv" quantize t t8 --to int8 >/dev/null || fail "quantize a translator"
+"$qkv" translate t8 --shortlist <lines >out || fail "the shortlist of a quantised model"
+rm t8/shortlist.safetensors
+got=0; "$qkv" translate t8 --shortlist <lines >out 2>err || got=$?
+[ "$got" -eq 2 ] && grep -q "no shortlist" err || fail "a shortlist that is not there gave $got"
+printf 'x' >t8/shortlist.safetensors
+wants 3 "shortlist.safetensors" "$qkv" translate t8
 printf 'a b c\n' | "$qkv" translate t --beam 4 --nbest 3 >out
 [ "$(wc -l <out)" -eq 3 ] || fail "three best"
 sed -n 1p out | grep -q '^1	A B C	-[0-9.]*	-[0-9.]*$' || fail "n best: $(sed -n 1p out)"
