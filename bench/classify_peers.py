@@ -91,10 +91,12 @@ def export(model, batch, path, folder, a):
     torch.onnx.export(model, batch, path, input_names=["ids", "lengths"], dynamo=True, external_data=False,
                       dynamic_shapes={"ids": {0: n, 1: t}, "lengths": {0: n}}, verbose=False)
     if a.int8:
+        import onnx
         from onnxruntime.quantization import QuantType, quantize_dynamic
-        from onnxruntime.quantization.shape_inference import quant_pre_process
+        whole = onnx.load(path)
+        del whole.graph.value_info[:]  # shapes that its own inference does not agree with
         ready = os.path.join(folder, "ready.onnx")
-        quant_pre_process(path, ready, skip_symbolic_shape=True)
+        onnx.save(whole, ready)
         quantize_dynamic(ready, path, weight_type=QuantType.QInt8, per_channel=True)
 
 

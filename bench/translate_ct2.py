@@ -76,6 +76,7 @@ def export(folder, tokens, special, out):
     spec.config.add_source_eos = False  # done below
     spec.validate()
     spec.optimize()
+    os.makedirs(out)
     spec.save(out)
 
 

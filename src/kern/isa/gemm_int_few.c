@@ -7,6 +7,7 @@
 #include "kern/isa/gemm_int.h"
 
 #define INLINE inline __attribute__((always_inline))
+#define AHEAD  2048 /* bytes of weights fetched ahead */
 
 /* The rows of x, rounded to words; see part. */
 typedef struct few_rows {
@@ -26,6 +27,7 @@ static INLINE vword load_bytes(const int8_t *w, int64_t left) {
 static INLINE void dot(const few_rows *x, const int8_t *w, int64_t k, const int m, int32_t *sums) {
     vword s[INT_FEW][2] = {{{0}}};
     for (int64_t p = 0; p < k; p += QUANT_STEP) {
+        __builtin_prefetch(w + p + AHEAD);
         const vword bytes = load_bytes(w + p, k - p);
         const int64_t at = p / WORD_INPUTS;
 #if WORD_INPUTS == 4
