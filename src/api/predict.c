@@ -2,6 +2,7 @@
  * row depends on its own text only, so the grouping changes no bit. */
 #include "api/predict.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <string.h>
 
@@ -104,30 +105,80 @@ static qkv_status run_batch(qkv_tape *t, const qkv_text_model *m, const qkv_text
     return QKV_OK;
 }
 
-static qkv_status run_all(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
-                          const qkv_encoding *e, size_t n, qkv_rows_fn rows, size_t width,
-                          float *out) {
-    for (size_t from = 0; from < n;) {
-        size_t to = from, filled = 0;
-        while (to < n && (to == from || filled + e[to].n <= BATCH_TOKENS)) filled += e[to++].n;
-        QKV_TRY(
-            run_batch(t, m, texts + from, e + from, to - from, rows, width, out + from * width));
-        from = to;
+/* All batches: each on one thread where there is one for every thread, so that no thread waits for another; a single one
+ * uses all threads inside. Neither changes a bit of the results. */
+typedef struct job {
+    const qkv_text_model *m;
+    const qkv_text *texts;
+    const qkv_encoding *e;
+    size_t n;
+    qkv_rows_fn rows;
+    size_t width;
+    float *out;
+    size_t *start, n_batches, next; /* batch i is the texts start[i] … start[i + 1] − 1 */
+    qkv_status status;              /* of the first batch that failed */
+    char error[1024];
+} job;
+
+static qkv_status cut(job *j) {
+    QKV_TRY_ALLOC(j->start = qkv_alloc((j->n + 1) * sizeof *j->start));
+    for (size_t from = 0; from < j->n;) {
+        size_t filled = 0;
+        j->start[j->n_batches++] = from;
+        do filled += j->e[from++].n;
+        while (from < j->n && filled + j->e[from].n <= BATCH_TOKENS);
     }
+    j->start[j->n_batches] = j->n;
     return QKV_OK;
+}
+
+/* Takes batches until there are none left, or one failed. */
+static void work(job *j) {
+    qkv_tape *t;
+    qkv_status status = qkv_text_model_lend(j->m, &t);
+    while (status == QKV_OK && __atomic_load_n(&j->status, __ATOMIC_RELAXED) == QKV_OK) {
+        const size_t i = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED);
+        if (i >= j->n_batches) break;
+        const size_t from = j->start[i];
+        status = run_batch(t, j->m, j->texts + from, j->e + from, j->start[i + 1] - from, j->rows,
+                           j->width, j->out + from * j->width);
+    }
+    if (status != QKV_OK) {
+#pragma omp critical(qkv_predict_error)
+        if (j->status == QKV_OK) {
+            strncpy(j->error, qkv_error(), sizeof j->error - 1);
+            __atomic_store_n(&j->status, status, __ATOMIC_RELAXED);
+        }
+    }
+    if (t) qkv_text_model_return(j->m, t);
+}
+
+static qkv_status run_all(job *j) {
+    const int threads = qkv_threads();
+    QKV_TRY(cut(j));
+    if (j->n_batches < (size_t)threads || threads == 1) {
+        work(j);
+    } else {
+        QKV_PARALLEL_FOR_UNEVEN
+        for (int w = 0; w < threads; w++) {
+            qkv_threads_set(1);
+            work(j);
+            qkv_threads_set(threads);
+        }
+    }
+    qkv_free(j->start);
+    return j->status == QKV_OK ? QKV_OK : qkv_fail(j->status, "%s", j->error);
 }
 
 qkv_status qkv_rows_of_texts(const qkv_text_model *m, const qkv_text *texts, size_t n,
                              qkv_rows_fn rows, size_t width, float *out) {
     if (n == 0) return QKV_OK;
     const bool structural = qkv_model_config(m->model)->position == QKV_POSITION_STRUCTURAL;
-    qkv_tape *t;
-    QKV_TRY(qkv_text_model_lend(m, &t));
     qkv_encoding *e = qkv_zalloc(n, sizeof *e);
     qkv_status status = e ? qkv_texts_encode(m, texts, n, structural, e) : QKV_FAILED;
-    if (status == QKV_OK) status = run_all(t, m, texts, e, n, rows, width, out);
+    job j = {.m = m, .texts = texts, .e = e, .n = n, .rows = rows, .width = width, .out = out};
+    if (status == QKV_OK) status = run_all(&j);
     qkv_encodings_free(e, n);
-    qkv_text_model_return(m, t);
     return status;
 }
 
