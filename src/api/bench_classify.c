@@ -9,6 +9,7 @@
 #include "api/bench_works.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "task/task.h"
 
 #include <math.h>
@@ -20,27 +21,57 @@ typedef struct figures {
     int64_t reviews, tokens;
 } figures;
 
-/* One pass over all batches. */
-static qkv_status pass(qkv_tape *t, qkv_model *m, const qkv_batcher *b, figures *f) {
+typedef struct worker {
+    qkv_tape tape;
+    double sum;
+    int64_t reviews, tokens;
+    qkv_status status;
+} worker;
+
+/* Batch i, on this thread. */
+static void run_batch(worker *w, qkv_model *m, const qkv_batcher *b, int64_t i) {
     const qkv_task *task = qkv_task_get(QKV_TASK_CLASSIFY);
     const qkv_task_spec spec = {0};
-    const double start = qkv_now();
+    int64_t n;
+    const int64_t *examples = qkv_batcher_get(b, i, &n);
+    qkv_batch batch;
+    qkv_tape_begin(&w->tape, QKV_EVAL, 0, 0);
+    task->assemble(&w->tape, &spec, b, examples, n, &batch);
+    const qkv_tensor *logits =
+        qkv_tape_status(&w->tape) == QKV_OK ? qkv_model_classify(&w->tape, m, &batch.src) : NULL;
+    w->status = qkv_tape_status(&w->tape);
+    for (int64_t r = 0; w->status == QKV_OK && r < n; r++)
+        w->sum += fabs((double)(logits->data[r * logits->ld] - logits->data[r * logits->ld + 1]));
+    w->reviews += n;
+    w->tokens += w->status == QKV_OK ? batch.tokens : 0;
+}
+
+/* One pass over all batches, a batch a thread as qkv_classify does it. */
+static qkv_status pass(worker *workers, qkv_model *m, const qkv_batcher *b, figures *f) {
+    const int threads = qkv_threads();
+    int64_t next = 0;
     double sum = 0;
-    for (int64_t i = 0; i < b->n_batches; i++) {
-        int64_t n;
-        const int64_t *examples = qkv_batcher_get(b, i, &n);
-        qkv_batch batch;
-        qkv_tape_begin(t, QKV_EVAL, 0, 0);
-        task->assemble(t, &spec, b, examples, n, &batch);
-        QKV_TRY(qkv_tape_status(t));
-        const qkv_tensor *logits = qkv_model_classify(t, m, &batch.src);
-        QKV_TRY(qkv_tape_status(t));
-        for (int64_t r = 0; r < n; r++)
-            sum += fabs((double)(logits->data[r * logits->ld] - logits->data[r * logits->ld + 1]));
-        f->reviews += n;
-        f->tokens += batch.tokens;
+    const double start = qkv_now();
+    QKV_PARALLEL_FOR_UNEVEN
+    for (int k = 0; k < threads; k++) {
+        worker *w = &workers[k];
+        w->sum = 0, w->reviews = w->tokens = 0;
+        qkv_threads_set(1);
+        while (w->status == QKV_OK) {
+            const int64_t i = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+            if (i >= b->n_batches) break;
+            run_batch(w, m, b, i);
+        }
+        qkv_threads_set(threads);
     }
     f->seconds += qkv_now() - start;
+    for (int k = 0; k < threads; k++) {
+        if (workers[k].status != QKV_OK)
+            return qkv_fail(workers[k].status, "bench classify: a batch failed");
+        sum += workers[k].sum;
+        f->reviews += workers[k].reviews;
+        f->tokens += workers[k].tokens;
+    }
     f->check = sum / (double)b->data->n;
     return QKV_OK;
 }
@@ -52,15 +83,18 @@ static qkv_status measure(const qkv_bench_args *args, const qkv_bench_model *m,
     QKV_TRY(qkv_bench_real(args, "seconds", 0.001, 1e9, &seconds));
     QKV_TRY(qkv_bench_int(args, "batch_tokens", 1, 1 << 30, &budget));
     qkv_batcher b = {.data = data, .budget = budget};
-    qkv_tape tape;
-    QKV_TRY(qkv_batcher_init(&b));
-    qkv_batcher_plan(&b, 0);
-    qkv_status status = qkv_tape_init(&tape);
+    const int threads = qkv_threads();
+    worker *workers;
+    QKV_TRY_ALLOC(workers = qkv_zalloc((size_t)threads, sizeof *workers));
+    qkv_status status = qkv_batcher_init(&b);
+    if (status == QKV_OK) qkv_batcher_plan(&b, 0);
+    for (int k = 0; k < threads && status == QKV_OK; k++) status = qkv_tape_init(&workers[k].tape);
     figures warm = {0};
-    if (status == QKV_OK) status = pass(&tape, m->model, &b, &warm);
-    while (status == QKV_OK && f->seconds < seconds) status = pass(&tape, m->model, &b, f);
-    qkv_tape_free(&tape);
+    if (status == QKV_OK) status = pass(workers, m->model, &b, &warm);
+    while (status == QKV_OK && f->seconds < seconds) status = pass(workers, m->model, &b, f);
+    for (int k = 0; k < threads; k++) qkv_tape_free(&workers[k].tape);
     qkv_batcher_free(&b);
+    qkv_free(workers);
     return status;
 }
 
