@@ -1,91 +1,26 @@
 /* The cost of attention alone, forward + backward, over the length of one sequence: full, causal, a local window, and
- * a window with global keys and random links (the shape of BigBird). Useful work is 4·d multiply-adds' operations for
+ * BigBird. Useful work is 4·d multiply-adds' operations for
  * each pair (query, key) that is seen, times three for forward and backward; what is not seen counts nothing. */
 #include "api/bench.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/thread.h"
-#include "kern/kern.h"
+#include "nn/pattern.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- patterns ---- */
-
-enum { WINDOW = 64, GLOBAL = 64, LINKS = 3, LINK_KEYS = 64 };
-
-static int see_causal(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
-    (void)p, (void)q0, (void)q1;
-    out[0] = (qkv_span){0, n_k, -QKV_SPAN_ANY, 0};
-    return 1;
-}
-
-static int see_local(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
-    (void)p, (void)q0, (void)q1;
-    out[0] = (qkv_span){0, n_k, -WINDOW, WINDOW};
-    return 1;
-}
-
-/* The first keys, the window, and LINKS blocks of keys chosen by the query block's number. */
-static int see_bigbird(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
-    (void)p, (void)q1;
-    const int32_t block = q0 / QKV_QUERY_BLOCK, n = n_k / LINK_KEYS;
-    int count = 0;
-    int32_t next = GLOBAL; /* spans are sorted and apart */
-    bool window = false;
-    const int32_t low = block * QKV_QUERY_BLOCK - WINDOW,
-                  high = (block + 1) * QKV_QUERY_BLOCK + WINDOW;
-    out[count++] = (qkv_span){0, GLOBAL < n_k ? GLOBAL : n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY};
-    for (int i = 0; i <= LINKS; i++) {
-        /* the i-th link lies in the i-th third of the keys, so links are sorted */
-        const uint64_t third = (uint64_t)(n / LINKS > 0 ? n / LINKS : 1);
-        const uint64_t draw =
-            qkv_rng_below((qkv_rng){1, 2}, (uint64_t)block * LINKS + (uint64_t)i, third);
-        const int32_t key = i < LINKS ? (int32_t)((uint64_t)i * third + draw) * LINK_KEYS : n_k;
-        if (!window && (i == LINKS || key + LINK_KEYS > low)) {
-            out[count++] = (qkv_span){GLOBAL, n_k, -WINDOW, WINDOW};
-            next = high;
-            window = true;
-        }
-        if (i < LINKS && key >= next && key + LINK_KEYS <= n_k &&
-            (window || key + LINK_KEYS <= low)) {
-            out[count++] = (qkv_span){key, key + LINK_KEYS, -QKV_SPAN_ANY, QKV_SPAN_ANY};
-            next = key + LINK_KEYS;
-        }
-    }
-    return count;
-}
-
-typedef struct pattern {
+static const struct {
     const char *name;
-    qkv_spans_fn spans;
-} pattern;
-
-static const pattern patterns[] = {
-    {"full", NULL},
-    {"causal", see_causal},
-    {"local", see_local},
-    {"bigbird", see_bigbird},
+    qkv_pattern pattern;
+} patterns[] = {
+    {"full", {.kind = QKV_PATTERN_FULL}},
+    {"causal", {.kind = QKV_PATTERN_FULL, .causal = true}},
+    {"local", {.kind = QKV_PATTERN_LOCAL, .window = 64}},
+    {"bigbird",
+     {.kind = QKV_PATTERN_BIGBIRD, .window = 64, .global_tokens = 64, .random_links = 3}},
 };
-
-/* Pairs (query, key) of a sequence of n that are seen. */
-static double count_pairs(qkv_spans_fn spans, int32_t n) {
-    if (!spans) return (double)n * n;
-    double pairs = 0;
-    for (int32_t i = 0; i < n; i++) {
-        qkv_span s[QKV_SPANS_MAX];
-        const int32_t q0 = i / QKV_QUERY_BLOCK * QKV_QUERY_BLOCK;
-        const int count = spans(NULL, n, q0, q0 + QKV_QUERY_BLOCK, s);
-        for (int k = 0; k < count; k++) {
-            const int32_t from = s[k].k0 > i + s[k].lo ? s[k].k0 : i + s[k].lo;
-            const int32_t to = s[k].k1 < i + s[k].hi + 1 ? s[k].k1 : i + s[k].hi + 1;
-            if (from < to) pairs += to - from;
-        }
-    }
-    return pairs;
-}
 
 /* ---- one measurement ---- */
 
@@ -98,7 +33,8 @@ typedef struct measured {
     double forward, backward; /* seconds, the best of the runs */
 } measured;
 
-static qkv_status measure(const work *w, qkv_spans_fn spans, double seconds, measured *out) {
+static qkv_status measure(const work *w, const qkv_pattern *pattern, double seconds,
+                          measured *out) {
     const int64_t d = w->heads * w->width, n = w->n;
     const int32_t start[2] = {0, (int32_t)n};
     real *qkv = w->memory, *grads = qkv + 3 * n * d, *result = grads + 3 * n * d,
@@ -111,7 +47,8 @@ static qkv_status measure(const work *w, qkv_spans_fn spans, double seconds, mea
         .scale = (real)(1 / sqrt((double)w->width)),
         .q_layout = {1, start, NULL},
         .k_layout = {1, start, NULL},
-        .spans = spans,
+        .spans = qkv_pattern_spans(pattern),
+        .pattern = pattern,
         .q = qkv,
         .k = qkv + d,
         .v = qkv + 2 * d,
@@ -185,6 +122,12 @@ static void write_line(const line *l, qkv_json_out *json, qkv_buf *out) {
     qkv_json_close(json, '}');
 }
 
+/* Memory that was never written is one page of zeros, which would be read from the nearest cache. */
+static void fill(const work *w) {
+    for (int64_t i = 0; i < 8 * w->n * w->heads * w->width; i++)
+        w->memory[i] = (real)((double)(i % 1000) / 500 - 1);
+}
+
 static qkv_status run_lengths(const qkv_bench_args *args, work *w, int64_t min, int64_t max,
                               double seconds, double peak, qkv_json_out *json, qkv_buf *out) {
     const char *only = qkv_bench_text(args, "pattern", NULL);
@@ -192,9 +135,10 @@ static qkv_status run_lengths(const qkv_bench_args *args, work *w, int64_t min, 
         for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
             if (only && strcmp(only, patterns[i].name) != 0) continue;
             line l = {.pattern = patterns[i].name, .n = w->n};
-            QKV_TRY(measure(w, patterns[i].spans, seconds, &l.time));
+            fill(w);
+            QKV_TRY(measure(w, &patterns[i].pattern, seconds, &l.time));
             const double useful = 12.0 * (double)(w->heads * w->width) *
-                                  count_pairs(patterns[i].spans, (int32_t)w->n);
+                                  qkv_pattern_pairs(&patterns[i].pattern, w->n);
             l.gflops = useful / (l.time.forward + l.time.backward) / 1e9;
             l.share = l.gflops / peak;
             l.peak_memory = qkv_peak_rss();
@@ -214,8 +158,6 @@ static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
     work w = {.heads = heads, .width = width};
     const size_t reals = (size_t)max * (size_t)(8 * heads * width + heads);
     if (!(w.memory = qkv_alloc_aligned(reals * sizeof(real)))) return QKV_FAILED;
-    for (size_t i = 0; i < (size_t)(8 * min * heads * width); i++)
-        w.memory[i] = (real)((double)(i % 1000) / 500 - 1);
     const double peak = qkv_kern_get()->peak_gflops(QKV_F32, 0.2);
     qkv_json_out j = qkv_json_begin(out, 0);
     if (args->json) {

@@ -49,13 +49,16 @@ void qkv_position_declare_relative(qkv_position *p, qkv_params *params, const ch
     }
 }
 
-enum { CONSTANTS_MAX = 8192 };
+/* What is kept: a few thousand positions, more while they are small. Whoever goes further pays for
+ * it, and a longest length alone costs no memory. */
+enum { POSITIONS_KEPT = 8192, REALS_KEPT = 1 << 22 };
 
 qkv_status qkv_position_allocate(qkv_position *p) {
     const qkv_position_scheme *scheme = schemes[p->spec.kind];
     if (!scheme->constant_fill) return QKV_OK;
-    /* A few thousand; whoever goes further pays for it, and a longest length alone costs no memory. */
-    p->n_constants = p->spec.max_len < CONSTANTS_MAX ? p->spec.max_len : CONSTANTS_MAX;
+    int64_t kept = REALS_KEPT / scheme->constant_size(&p->spec, 1);
+    if (kept < POSITIONS_KEPT) kept = POSITIONS_KEPT;
+    p->n_constants = p->spec.max_len < kept ? p->spec.max_len : kept;
     size_t n = (size_t)scheme->constant_size(&p->spec, p->n_constants);
     QKV_TRY_ALLOC(p->constants = qkv_alloc_aligned(n * sizeof *p->constants));
     scheme->constant_fill(&p->spec, p->n_constants, p->constants);

@@ -81,8 +81,8 @@ const qkv_position_scheme *qkv_position_scheme_of(qkv_position_kind kind);
 qkv_status qkv_position_check(const qkv_position_spec *spec);
 qkv_status qkv_position_declare(qkv_position *p, const qkv_position_spec *spec, qkv_params *params,
                                 const char *stack);
-/* Makes the constants for max_len positions (at most some thousand); more are made on the tape of the pass that needs them.
- */
+/* Makes the constants for max_len positions (at most some thousand, or 16 MiB); more are made on the
+ * tape of the pass that needs them. */
 qkv_status qkv_position_allocate(qkv_position *p);
 void qkv_position_free(qkv_position *p);
 

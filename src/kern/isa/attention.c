@@ -29,6 +29,7 @@ typedef struct forward {
     real *top, *sum;                     /* m and l of each row */
     real *lanes;                         /* what l still gets, VW partial sums a row */
     int64_t ldq, lds, ldo, ldt;
+    int32_t first;  /* key that is packed first */
     int64_t packed; /* keys that are packed */
     bool few;       /* none: too few queries */
     bool unshifted; /* m = 0 for all rows */
@@ -61,9 +62,9 @@ static size_t lay_out(forward *f, const qkv_attention *a, int64_t n_k, real *bas
     return c.used * sizeof(real);
 }
 
-static void pack(forward *f, int32_t s, int32_t kv, int32_t n_k) {
+static void pack(forward *f, int32_t s, int32_t kv) {
     const qkv_attention *a = f->a;
-    const int64_t key0 = a->k_layout.start[s];
+    const int64_t key0 = a->k_layout.start[s] + f->first, n_k = f->packed;
     const real *k = a->k + key0 * a->ldk + (int64_t)kv * a->d_head;
     const real *v = a->v + key0 * a->ldv + (int64_t)kv * a->d_value;
     pack_rows(k, a->ldk, n_k, a->d_head, f->keys);
@@ -215,24 +216,24 @@ static void values_of_few(forward *f, const block *b, const run *r, const real *
 static void attend_run(forward *f, const block *b, const run *r, int32_t h) {
     const qkv_attention *a = f->a;
     const int64_t key = a->k_layout.start[b->s] + r->from, kv = h / (a->heads / a->kv_heads);
+    const int64_t at = r->from - f->first; /* in the packed keys */
     const range *strips = r->full ? NULL : r->strips;
     const finish weights = {.rows = f->top, .sums = r->full ? f->lanes : NULL};
     if (f->few)
         scores_of_few(f, b, r, a->k + key * a->ldk + kv * a->d_head);
     else if (f->unshifted)
-        product_weights(b->rows, f->q, f->ldq, f->keys + (int64_t)r->from * a->d_head,
-                        (int64_t)a->d_head * PANEL, a->d_head, f->scores, f->lds, r->n, strips,
-                        &weights);
+        product_weights(b->rows, f->q, f->ldq, f->keys + at * a->d_head, (int64_t)a->d_head * PANEL,
+                        a->d_head, f->scores, f->lds, r->n, strips, &weights);
     else
-        product_scores(b->rows, f->q, f->ldq, f->keys + (int64_t)r->from * a->d_head,
-                       (int64_t)a->d_head * PANEL, a->d_head, f->scores, f->lds, r->width, strips);
+        product_scores(b->rows, f->q, f->ldq, f->keys + at * a->d_head, (int64_t)a->d_head * PANEL,
+                       a->d_head, f->scores, f->lds, r->width, strips);
     drop_begin_run(b, r, &f->drops);
     for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, row);
     if (f->few)
         values_of_few(f, b, r, a->v + key * a->ldv + kv * a->d_value);
     else
-        product_rows(b->rows, f->scores, f->lds, f->values + (int64_t)r->from * PANEL,
-                     f->packed * PANEL, r->n, f->out, f->ldo, a->d_value, strips);
+        product_rows(b->rows, f->scores, f->lds, f->values + at * PANEL, f->packed * PANEL, r->n,
+                     f->out, f->ldo, a->d_value, strips);
 }
 
 /* m, l and O of a block's rows over all keys they see. */
@@ -282,18 +283,22 @@ static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, 
     const int32_t group = a->heads / a->kv_heads;
     const bool few = qkv_layout_len(&a->q_layout, s) * group <= FEW_QUERIES;
     block b;
-    int32_t n_k = 0; /* keys that some of these queries see */
+    range keys = {INT32_MAX, 0}; /* that some of these queries see */
     for (int32_t i = from; i < to && !few; i++) {
         look_at_block(a, s, i, &b);
-        if (b.n_seen) n_k = max32(n_k, b.seen[b.n_seen - 1].to);
+        if (!b.n_seen) continue;
+        keys.from = min32(keys.from, b.seen[0].from);
+        keys.to = max32(keys.to, b.seen[b.n_seen - 1].to);
     }
+    if (keys.from > keys.to) keys.from = keys.to;
     forward f;
     real *base = qkv_kern_scratch(0, lay_out(&f, a, few ? 0 : longest_keys(a), NULL));
     if (!base) return false;
-    lay_out(&f, a, n_k, base);
+    lay_out(&f, a, keys.to - keys.from, base);
+    f.first = keys.from;
     f.few = few;
     if (few) f.lds = KEYS_FEW; /* at most FEW_QUERIES rows: in the room of ROWS shorter ones */
-    pack(&f, s, kv, n_k);
+    pack(&f, s, kv);
     for (int32_t i = from; i < to; i++) {
         look_at_block(a, s, i, &b);
         if (few) b.keys = KEYS_FEW;
@@ -320,10 +325,10 @@ bool KERN_NAME(attention)(const qkv_attention *a) {
     bool ok = true;
     QKV_PARALLEL_FOR_UNEVEN_IF(count_work(a) >= 10 * QKV_PARALLEL_FROM)
     for (int64_t item = 0; item < pairs * parts; item++) {
-        const int32_t s = (int32_t)(item / parts / a->kv_heads),
-                      kv = (int32_t)(item / parts % a->kv_heads);
-        const int32_t part = (int32_t)(parts - 1 - item % parts),
-                      n = count_blocks(a, s); /* causal: long ones first */
+        /* All heads of a part, whose rows lie side by side, then the next part; causal: long ones first. */
+        const int32_t s = (int32_t)(item / a->kv_heads / parts), kv = (int32_t)(item % a->kv_heads);
+        const int32_t part = (int32_t)(parts - 1 - item / a->kv_heads % parts),
+                      n = count_blocks(a, s);
         const int32_t size = max32(PART_BLOCKS, (int32_t)((n + parts - 1) / parts));
         const int32_t from = part * size, to = min32(from + size, n);
         if (from < to && !attend(a, s, kv, from, to)) {
