@@ -12,14 +12,14 @@
 
 static int causal(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     (void)p, (void)q0, (void)q1;
-    out[0] = (qkv_span){0, n_k, -QKV_SPAN_ANY, 0};
+    out[0] = qkv_span_of(0, n_k, -QKV_SPAN_ANY, 0);
     return 1;
 }
 
 static int window(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     const int32_t w = *(const int32_t *)p;
     (void)q0, (void)q1;
-    out[0] = (qkv_span){0, n_k, -w, w};
+    out[0] = qkv_span_of(0, n_k, -w, w);
     return 1;
 }
 
@@ -30,10 +30,10 @@ static int mixed(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *o
     const int32_t first = n_k < 6 ? n_k : 6, block = q0 / QKV_QUERY_BLOCK,
                   end = (block + 1) * QKV_QUERY_BLOCK;
     int n = 0;
-    out[n++] = (qkv_span){0, first, -QKV_SPAN_ANY, QKV_SPAN_ANY};
-    out[n++] = (qkv_span){first, n_k < end ? n_k : end, -20, 0};
+    out[n++] = qkv_span_of(0, first, -QKV_SPAN_ANY, QKV_SPAN_ANY);
+    out[n++] = qkv_span_of(first, n_k < end ? n_k : end, -20, 0);
     for (int32_t k = end + 3; k + 2 <= n_k && n < 8; k += 30 + 7 * block)
-        out[n++] = (qkv_span){k, k + 2, -QKV_SPAN_ANY, QKV_SPAN_ANY};
+        out[n++] = qkv_span_of(k, k + 2, -QKV_SPAN_ANY, QKV_SPAN_ANY);
     return n;
 }
 
@@ -42,7 +42,7 @@ static int mixed(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *o
 static int sparse(const void *p, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     (void)p, (void)q1;
     if (q0 / QKV_QUERY_BLOCK % 2) return 0;
-    out[0] = (qkv_span){n_k < 2 ? n_k : 2, n_k < 10 ? n_k : 10, 1, QKV_SPAN_ANY};
+    out[0] = qkv_span_of(n_k < 2 ? n_k : 2, n_k < 10 ? n_k : 10, 1, QKV_SPAN_ANY);
     return 1;
 }
 
@@ -397,13 +397,15 @@ static void axpy(double a, const real *x, double *y, int32_t n) {
 /* seen[j] for the keys of query i */
 static void look(const qkv_attention *a, int32_t s, int32_t i, bool *seen) {
     const int32_t n_k = qkv_layout_len(&a->k_layout, s), pos = (a->q_pos ? a->q_pos[s] : 0) + i;
-    qkv_span spans[QKV_SPANS_MAX] = {{0, n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY}};
+    qkv_span spans[QKV_SPANS_MAX] = {qkv_span_of(0, n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY)};
     const int32_t q0 = pos / QKV_QUERY_BLOCK * QKV_QUERY_BLOCK;
     const int n = a->spans ? a->spans(a->pattern, n_k, q0, q0 + QKV_QUERY_BLOCK, spans) : 1;
     memset(seen, 0, (size_t)n_k * sizeof *seen);
     for (int k = 0; k < n; k++)
         for (int32_t j = spans[k].k0; j < spans[k].k1; j++)
-            if (j >= pos + spans[k].lo && j <= pos + spans[k].hi) seen[j] = true;
+            if (pos >= spans[k].q0 && pos < spans[k].q1 && j >= pos + spans[k].lo &&
+                j <= pos + spans[k].hi)
+                seen[j] = true;
 }
 
 /* The gradients of the reference, one array a tensor, laid out as the kernel's. */

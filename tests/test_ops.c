@@ -32,7 +32,7 @@ static qkv_tensor *build_recurrent(qkv_tape *t, qkv_check *c) {
 
 static int causal(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     (void)pattern, (void)q0;
-    out[0] = (qkv_span){0, q1 < n_k ? q1 : n_k, -QKV_SPAN_ANY, 0};
+    out[0] = qkv_span_of(0, q1 < n_k ? q1 : n_k, -QKV_SPAN_ANY, 0);
     return 1;
 }
 

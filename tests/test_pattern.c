@@ -13,7 +13,7 @@ static void see(const qkv_pattern *p, int32_t n, int32_t i, int32_t q0, int32_t 
     qkv_span spans[QKV_SPANS_MAX];
     qkv_spans_fn ask = qkv_pattern_spans(p);
     int count = 1;
-    spans[0] = (qkv_span){0, n, -QKV_SPAN_ANY, QKV_SPAN_ANY};
+    spans[0] = qkv_span_of(0, n, -QKV_SPAN_ANY, QKV_SPAN_ANY);
     if (ask) count = ask(p, n, q0, q1, spans);
     assert_true(count >= 0 && count <= QKV_SPANS_MAX);
     memset(seen, 0, LONGEST);
@@ -21,6 +21,7 @@ static void see(const qkv_pattern *p, int32_t n, int32_t i, int32_t q0, int32_t 
     for (int s = 0; s < count; s++) {
         assert_true(spans[s].k0 >= 0 && spans[s].k1 <= n && spans[s].k0 <= spans[s].k1);
         for (int32_t j = spans[s].k0; j < spans[s].k1; j++) {
+            if (i < spans[s].q0 || i >= spans[s].q1) continue;
             if (j < i + spans[s].lo || j > i + spans[s].hi) continue;
             assert_true(j > last); /* sorted, and none twice */
             seen[last = j] = true;
@@ -89,6 +90,8 @@ static void test_what_they_see(void **state) {
     assert_int_equal(count_seen(seen, n), 4);
     see(&p, n, 1, 1, 2, seen);
     assert_int_equal(count_seen(seen, n), n);
+    see(&p, n, 3, 0, 64, seen); /* its neighbour in the block is not global */
+    assert_int_equal(count_seen(seen, n), 4);
 
     p = pattern_of(QKV_PATTERN_RANDOM, false);
     see(&p, n, i, i, i + 1, seen);

@@ -47,11 +47,17 @@ typedef struct qkv_gemm {
 
 /* ---- attention ---- */
 
-/* A query at position i sees keys j in [k0, k1) with i + lo ≤ j ≤ i + hi. A query block sees a union of disjoint spans. */
+/* A query at position i sees keys j in [k0, k1) with i + lo ≤ j ≤ i + hi. A query block sees a union of disjoint spans,
+ * of which one may be for some of its queries only: those at positions q0 … q1 − 1. */
 typedef struct qkv_span {
     int32_t k0, k1;
     int32_t lo, hi;
+    int32_t q0, q1;
 } qkv_span;
+/* For all queries of the block. */
+static inline qkv_span qkv_span_of(int32_t k0, int32_t k1, int32_t lo, int32_t hi) {
+    return (qkv_span){.k0 = k0, .k1 = k1, .lo = lo, .hi = hi, .q1 = INT32_MAX};
+}
 #define QKV_SPAN_ANY 0x3fffffff /* lo = −ANY, hi = ANY: no bound */
 #define QKV_SPANS_MAX 32
 #define QKV_QUERY_BLOCK 64      /* queries [64b, 64b + 64) of a sequence ask for their spans together */

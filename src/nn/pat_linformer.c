@@ -7,6 +7,6 @@
 
 int qkv_spans_linformer(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     (void)pattern, (void)q0, (void)q1;
-    out[0] = (qkv_span){0, n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY};
+    out[0] = qkv_span_of(0, n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY);
     return 1;
 }

@@ -27,11 +27,11 @@ int qkv_spans_random(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, q
     int links = qkv_pattern_links(p, n_k, b0, b0, b1, first), n = 0, i = 0;
     (void)q1;
     for (; i < links && first[i] < b0; i++)
-        out[n++] = (qkv_span){first[i], first[i] + QKV_QUERY_BLOCK, -QKV_SPAN_ANY, QKV_SPAN_ANY};
-    out[n++] = (qkv_span){b0, b1 < n_k ? b1 : n_k, -QKV_SPAN_ANY, p->causal ? 0 : QKV_SPAN_ANY};
+        out[n++] = qkv_span_of(first[i], first[i] + QKV_QUERY_BLOCK, -QKV_SPAN_ANY, QKV_SPAN_ANY);
+    out[n++] = qkv_span_of(b0, b1 < n_k ? b1 : n_k, -QKV_SPAN_ANY, p->causal ? 0 : QKV_SPAN_ANY);
     for (; i < links; i++) {
         int32_t end = first[i] + QKV_QUERY_BLOCK;
-        out[n++] = (qkv_span){first[i], end < n_k ? end : n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY};
+        out[n++] = qkv_span_of(first[i], end < n_k ? end : n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY);
     }
     return n;
 }

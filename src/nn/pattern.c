@@ -21,6 +21,7 @@ qkv_spans_fn qkv_pattern_spans(const qkv_pattern *p) {
 
 /* Keys of one span that the query at position i sees. */
 static int64_t seen(const qkv_span *s, int64_t i) {
+    if (i < s->q0 || i >= s->q1) return 0;
     int64_t from = i + s->lo > s->k0 ? i + s->lo : s->k0;
     int64_t to = i + s->hi + 1 < s->k1 ? i + s->hi + 1 : s->k1;
     return from < to ? to - from : 0;

@@ -45,6 +45,10 @@ double qkv_pattern_pairs(const qkv_pattern *p, int64_t n);
 static inline int32_t qkv_block_start(int32_t q) {
     return q / QKV_QUERY_BLOCK * QKV_QUERY_BLOCK;
 }
+/* For patterns: takes the spans of a block's ordinary queries and makes those before position
+ * `global` see everything; returns how many spans there are then. */
+int qkv_pattern_add_global(const qkv_pattern *p, int32_t n_k, int32_t q0, int32_t global,
+                           qkv_span *spans, int n);
 /* For patterns: random blocks for the block that starts at b0, all of them before key `low` or from
  * key `high` on, as first keys in ascending order; returns how many. */
 int qkv_pattern_links(const qkv_pattern *p, int32_t n_k, int32_t b0, int32_t low, int32_t high,

@@ -25,13 +25,13 @@ static const uint8_t matrix[35] = {0, 1, 2, 3, 0, 1, 2, 3, 0, 3, 2, 1, 0, 2, 2, 
 
 static int causal(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     (void)pattern, (void)q0;
-    out[0] = (qkv_span){0, q1 < n_k ? q1 : n_k, -QKV_SPAN_ANY, 0};
+    out[0] = qkv_span_of(0, q1 < n_k ? q1 : n_k, -QKV_SPAN_ANY, 0);
     return 1;
 }
 
 static int window(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     (void)pattern;
-    out[0] = (qkv_span){q0 - 1 > 0 ? q0 - 1 : 0, q1 + 1 < n_k ? q1 + 1 : n_k, -1, 1};
+    out[0] = qkv_span_of(q0 - 1 > 0 ? q0 - 1 : 0, q1 + 1 < n_k ? q1 + 1 : n_k, -1, 1);
     return out[0].k0 < out[0].k1;
 }
 

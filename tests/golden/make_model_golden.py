@@ -204,7 +204,7 @@ class Model:
         c = self.c
         i, j = torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij")
         local, first, blocks = (i - j).abs() <= c["window"], j < c["global_tokens"], (n - 1) // BLOCK + 1
-        sees_all = i // BLOCK * BLOCK < c["global_tokens"]  # the block of queries that holds global positions
+        sees_all = i < c["global_tokens"]
         own = i // BLOCK == j // BLOCK
 
         def linked(reach):

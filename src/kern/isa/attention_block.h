@@ -75,6 +75,7 @@ static inline int32_t count_blocks(const qkv_attention *a, int32_t s) {
 static inline range row_span(const block *b, int32_t row, int k, int32_t from, int32_t to) {
     const qkv_span *s = &b->spans[k];
     const int32_t pos = b->pos0 + row;
+    if (pos < s->q0 || pos >= s->q1) return (range){to, from};
     return (range){max32(max32(s->k0, pos + s->lo), from),
                    min32(min32(s->k1, pos + s->hi + 1), to)};
 }
@@ -86,12 +87,15 @@ static inline void look_at_block(const qkv_attention *a, int32_t s, int32_t inde
     b->pos0 = max32(p0, (p0 / ROWS + index) * ROWS);
     b->i0 = b->pos0 - p0;
     b->rows = min32((p0 / ROWS + index + 1) * ROWS - b->pos0, n - b->i0);
-    b->spans[0] = (qkv_span){0, b->n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY};
+    b->spans[0] = qkv_span_of(0, b->n_k, -QKV_SPAN_ANY, QKV_SPAN_ANY);
     b->n_spans = a->spans ? a->spans(a->pattern, b->n_k, b->pos0, b->pos0 + b->rows, b->spans) : 1;
     b->n_seen = 0;
     for (int k = 0; k < b->n_spans; k++) {
-        const range first = row_span(b, 0, k, 0, b->n_k),
-                    last = row_span(b, b->rows - 1, k, 0, b->n_k);
+        const int32_t row0 = max32(b->spans[k].q0 - b->pos0, 0),
+                      row1 = min32(b->spans[k].q1 - b->pos0, b->rows);
+        if (row0 >= row1) continue;
+        const range first = row_span(b, row0, k, 0, b->n_k),
+                    last = row_span(b, row1 - 1, k, 0, b->n_k);
         const range hull = {first.from / RUN_UNIT * RUN_UNIT, last.to};
         if (first.from >= last.to) continue;
         range *previous = b->n_seen ? &b->seen[b->n_seen - 1] : NULL;
