@@ -431,7 +431,8 @@ static void reference_row(const problem *pr, wanted *w, int32_t s, int32_t h, in
         if (w->seen[j]) top = fmax(top, w->p[j]);
     }
     for (int32_t j = 0; j < n_k; j++) sum += w->p[j] = w->seen[j] ? exp(w->p[j] - top) : 0;
-    w->lse[row * a->heads + h] = sum > 0 ? (top + log(sum)) / log(2) : NAN; /* nobody looks at it there */
+    w->lse[row * a->heads + h] =
+        sum > 0 ? (top + log(sum)) / log(2) : NAN; /* nobody looks at it there */
     for (int32_t j = 0; j < n_k && sum > 0; j++) {
         const int32_t r = a->relation.n ? relation_of(a, s, i, j) : 0;
         const uint32_t half = qkv_attention_drop_bits(a->rng, row, h, j);

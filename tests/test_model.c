@@ -213,8 +213,10 @@ static void test_wide_patterns_are_full(void **state) {
     assert_same_hidden("causal too", "task=lm attention=local window=20", "task=lm attention=full");
     assert_same_hidden("one block is all", "task=embed attention=random",
                        "task=embed attention=full");
-    assert_same_hidden("the global block sees all", "task=embed attention=bigbird global_tokens=2",
+    assert_same_hidden("global positions see all", "task=embed attention=global global_tokens=9",
                        "task=embed attention=full");
+    assert_same_hidden("with a window too", "task=lm attention=bigbird global_tokens=9",
+                       "task=lm attention=full");
 }
 
 static void test_linformer_identity_is_full(void **state) {

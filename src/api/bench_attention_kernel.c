@@ -1,6 +1,6 @@
-/* The cost of attention alone, forward + backward, over the length of one sequence: full, causal, a local window, and
- * BigBird. Useful work is 4·d multiply-adds' operations for
- * each pair (query, key) that is seen, times three for forward and backward; what is not seen counts nothing. */
+/* The cost of attention alone, forward + backward, over the length of one sequence: full, causal, a
+ * local window, and BigBird. Useful work is 4·d multiply-adds' operations for each pair (query, key)
+ * that is seen, times three for forward and backward; what is not seen counts nothing. */
 #include "api/bench.h"
 #include "base/clock.h"
 #include "base/json.h"
