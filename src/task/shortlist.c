@@ -153,8 +153,9 @@ static qkv_status take_links(learner *l, int32_t s, link *spare) {
     qsort(spare, (size_t)n, sizeof *spare, likelier);
     row *r = &l->rows[s];
     r->n = n < KEPT ? n : KEPT;
-    if (!r->links && r->n) QKV_TRY_ALLOC(r->links = qkv_alloc((size_t)r->n * sizeof *r->links));
-    if (r->n) memcpy(r->links, spare, (size_t)r->n * sizeof *spare);
+    if (r->n == 0) return QKV_OK;
+    if (!r->links) QKV_TRY_ALLOC(r->links = qkv_alloc((size_t)r->n * sizeof *r->links));
+    memcpy(r->links, spare, (size_t)r->n * sizeof *spare);
     qsort(r->links, (size_t)r->n, sizeof *r->links, by_target);
     return QKV_OK;
 }
