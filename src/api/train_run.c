@@ -330,8 +330,9 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
     qkv_buf path = {0};
     QKV_TRY(qkv_loop_conclude(l));
     if (qkv_parallel_rank() > 0) return QKV_OK;
-    QKV_TRY(qkv_text_model_write_config(qkv_model_config(r->model), &r->corpus.labels,
-                                        r->request->out));
+    r->config.encoder_vote = qkv_model_config(r->model)->encoder_vote; /* found in the training */
+    r->config.ngram_vote = qkv_model_config(r->model)->ngram_vote;
+    QKV_TRY(qkv_text_model_write_config(&r->config, &r->corpus.labels, r->request->out));
     QKV_TRY(learn_shortlist(r));
     QKV_TRY(qkv_path_join(&path, r->request->out, "model.safetensors"));
     const qkv_status status = qkv_weights_save(qkv_model_params(r->model), path.data);
