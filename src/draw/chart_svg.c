@@ -53,7 +53,7 @@ static void draw_axes(const qkv_chart *c, const plot *p, qkv_buf *out) {
     qkv_svg_line(out, p->left, p->bottom, p->right, p->bottom, "edge");
     if (c->x_label)
         qkv_svg_text(out, (p->left + p->right) / 2, p->bottom + 36, 'm', "soft small", c->x_label);
-    if (c->y_label) qkv_svg_text(out, p->left - 8, p->top - 10, 'e', "soft small", c->y_label);
+    if (c->y_label) qkv_svg_text(out, 24, p->top - 14, 's', "soft small", c->y_label);
 }
 
 /* One line; a gap where a point is not finite. Points closer than a pixel are thinned: the first, lowest,
