@@ -261,6 +261,8 @@ static void attend_block(forward *f, const block *b, int32_t h) {
         a->q + (a->q_layout.start[b->s] + (int64_t)b->i0) * a->ldq + (int64_t)h * a->d_head;
     copy_rows(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, f->q, f->ldq);
     if (f->tables_k) score_tables(b, h, f->q, f->ldq, f->rel_k, f->tables_k);
+    const int64_t left = qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows;
+    fetch_rows(q + b->rows * a->ldq, a->ldq, left < ROWS ? left : ROWS, a->d_head);
     drop_begin_block(b, h, &f->drops);
     f->unshifted = !f->tables_k && !f->few;
     attend_rows(f, b, h);
@@ -317,11 +319,14 @@ static double count_work(const qkv_attention *a) {
 
 #define ITEMS_WANTED 32 /* enough for threads to share evenly */
 #define PART_BLOCKS  4  /* fewer query blocks are not worth packing the keys for */
+#define PART_MOST    16 /* more make no part: the keys they see near them would leave the cache */
 
 bool KERN_NAME(attention)(const qkv_attention *a) {
     const int64_t pairs = (int64_t)a->q_layout.n * a->kv_heads;
-    const int64_t parts =
-        pairs > 0 && pairs < ITEMS_WANTED ? (ITEMS_WANTED + pairs - 1) / pairs : 1;
+    int32_t most = 0; /* query blocks of a sequence */
+    for (int32_t s = 0; s < a->q_layout.n; s++) most = max32(most, count_blocks(a, s));
+    const int64_t wanted = pairs > 0 ? (ITEMS_WANTED + pairs - 1) / pairs : 1;
+    const int64_t parts = max32((int32_t)wanted, (most + PART_MOST - 1) / PART_MOST);
     bool ok = true;
     QKV_PARALLEL_FOR_UNEVEN_IF(count_work(a) >= 10 * QKV_PARALLEL_FROM)
     for (int64_t item = 0; item < pairs * parts; item++) {

@@ -7,7 +7,8 @@
  *
  * A work item is (sequence, key head): it owns its dK and dV and takes its heads and query blocks
  * in order. A long sequence with few heads is cut into parts of its query blocks with sums of their
- * own, added in order; how it is cut depends on the sequence and the number of heads only. Sums over
+ * own, added in order; how it is cut depends on the sequence and the number of heads only. Where
+ * queries see only near keys, a window of keys slides along with them. Sums over
  * sequences (dbias, drel) go through at most UNITS partial sums, added in order. */
 #include "base/thread.h"
 #include "kern/isa/attention_block.h"
@@ -30,10 +31,11 @@ typedef struct backward {
     real *dk, *dv;                 /* sums of the item, one row a key */
     real *dbias, *drel_k, *drel_v; /* sums of the unit */
     int64_t ldq, ldo, ldt;
+    range window; /* keys that are packed and have sums here */
     drops drops;
 } backward;
 
-/* Lays out the scratch memory of a sequence with n_k keys; returns its size in bytes. */
+/* Lays out the scratch memory for n_k keys at a time; returns its size in bytes. */
 static size_t lay_out(backward *w, const qkv_attention *a, const qkv_attention_grad *g, int64_t n_k,
                       real *base) {
     carver c = {base, 0};
@@ -70,13 +72,18 @@ static size_t lay_out(backward *w, const qkv_attention *a, const qkv_attention_g
     return c.used * sizeof(real);
 }
 
-static void pack(backward *w, int32_t s, int32_t kv, int32_t n_k) {
+static void pack_keys(backward *w, int32_t s, int32_t kv) {
     const qkv_attention *a = w->a;
-    const real *k = a->k + a->k_layout.start[s] * a->ldk + (int64_t)kv * a->d_head;
-    const real *v = a->v + a->k_layout.start[s] * a->ldv + (int64_t)kv * a->d_value;
+    const int64_t key0 = a->k_layout.start[s] + w->window.from, n_k = w->window.to - w->window.from;
+    const real *k = a->k + key0 * a->ldk + (int64_t)kv * a->d_head;
+    const real *v = a->v + key0 * a->ldv + (int64_t)kv * a->d_value;
     pack_rows(k, a->ldk, n_k, a->d_head, w->keys_t);
     pack_columns(k, a->ldk, n_k, a->d_head, 1, w->keys);
     pack_rows(v, a->ldv, n_k, a->d_value, w->values_t);
+}
+
+static void pack_relations(backward *w) {
+    const qkv_attention *a = w->a;
     if (w->rel_k) pack_rows(a->rel_k, a->d_head, a->relation.n, a->d_head, w->rel_k_t);
     if (w->rel_k) pack_columns(a->rel_k, a->d_head, a->relation.n, a->d_head, 1, w->rel_k);
     if (w->rel_v_t) pack_rows(a->rel_v, a->d_value, a->relation.n, a->d_value, w->rel_v_t);
@@ -84,6 +91,17 @@ static void pack(backward *w, int32_t s, int32_t kv, int32_t n_k) {
 
 static void clear(real *x, int64_t n) {
     memset(x, 0, (size_t)n * sizeof *x);
+}
+
+/* Asks for what begin_block will read for the block after this one. */
+static void fetch_next(const backward *w, const block *b, int32_t h) {
+    const qkv_attention *a = w->a;
+    const int64_t row0 = a->q_layout.start[b->s] + b->i0 + b->rows;
+    const int64_t rows = min32(ROWS, qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows);
+    const int64_t d = (int64_t)h * a->d_value;
+    fetch_rows(a->q + row0 * a->ldq + (int64_t)h * a->d_head, a->ldq, rows, a->d_head);
+    fetch_rows(a->out + row0 * a->ldo + d, a->ldo, rows, a->d_value);
+    fetch_rows(w->g->dout + row0 * w->g->lddo + d, w->g->lddo, rows, a->d_value);
 }
 
 /* Copies and packs a query block's q and dout, and prepares its rows' lse, D and tables. */
@@ -147,8 +165,9 @@ static void slope_row(backward *w, const block *b, const run *r, int32_t row, bo
  * as weights, and where nothing is to be dropped dS does so too. */
 static void make_tiles(backward *w, const block *b, const run *r, const range *strips) {
     const qkv_attention *a = w->a;
-    const real *keys = w->keys_t + (int64_t)r->from * a->d_head;
-    const real *values = w->values_t + (int64_t)r->from * a->d_value;
+    const int64_t at = r->from - w->window.from;
+    const real *keys = w->keys_t + at * a->d_head;
+    const real *values = w->values_t + at * a->d_value;
     const int64_t panel_k = (int64_t)a->d_head * PANEL, panel_v = (int64_t)a->d_value * PANEL;
     const bool weights = !w->tables_k, slopes = weights && !w->tables_v && a->dropout <= 0;
     const finish to_weights = {.rows = w->lse};
@@ -179,8 +198,9 @@ static void make_tiles(backward *w, const block *b, const run *r, const range *s
 }
 
 /* One run of keys: both tiles, then the three products with them. */
-static void do_run(backward *w, const block *b, const run *r, int64_t n_k) {
+static void do_run(backward *w, const block *b, const run *r) {
     const qkv_attention *a = w->a;
+    const int64_t at = r->from - w->window.from, packed = w->window.to - w->window.from;
     const range *strips = r->full ? NULL : r->strips;
     range key_strips[STRIPS];
     if (!r->full) look_at_key_strips(b, r, key_strips);
@@ -188,13 +208,13 @@ static void do_run(backward *w, const block *b, const run *r, int64_t n_k) {
     make_tiles(w, b, r, strips);
     if (w->g->dv)
         product_columns(r->n, w->weights, LDS, w->dout_panels, (int64_t)b->rows * PANEL, b->rows,
-                        w->dv + r->from * w->ldo, w->ldo, a->d_value, rows);
+                        w->dv + at * w->ldo, w->ldo, a->d_value, rows);
     if (w->g->dk)
         product_columns(r->n, w->ds, LDS, w->q_panels, (int64_t)b->rows * PANEL, b->rows,
-                        w->dk + r->from * w->ldq, w->ldq, a->d_head, rows);
+                        w->dk + at * w->ldq, w->ldq, a->d_head, rows);
     if (w->g->dq)
-        product_rows(b->rows, w->ds, LDS, w->keys + (int64_t)r->from * PANEL, n_k * PANEL, r->n,
-                     w->dq, w->ldq, a->d_head, strips);
+        product_rows(b->rows, w->ds, LDS, w->keys + at * PANEL, packed * PANEL, r->n, w->dq, w->ldq,
+                     a->d_head, strips);
 }
 
 /* The gradients that come from sums by relation, and dq. */
@@ -283,23 +303,25 @@ static int64_t part_size(const qkv_attention *a, int32_t s) {
            (round_up(a->d_head, VW) + round_up(a->d_value, VW));
 }
 
-/* Writes the sums of `parts` parts, added in order, to the result. */
+/* Writes the sums of dK and dV of keys [keys.from, keys.to), or of `parts` such sums, `size` apart
+ * and added in order, to the result. */
 static void write_keys(const qkv_attention *a, const qkv_attention_grad *g, int32_t s, int32_t kv,
-                       const real *sums, int32_t parts) {
-    const int64_t ldq = round_up(a->d_head, VW), ldo = round_up(a->d_value, VW),
-                  size = part_size(a, s);
-    const int64_t n_k = qkv_layout_len(&a->k_layout, s), key0 = a->k_layout.start[s];
-    for (int64_t j = 0; j < n_k; j++) {
+                       range keys, const real *sums_k, const real *sums_v, int32_t parts,
+                       int64_t size) {
+    const int64_t ldq = round_up(a->d_head, VW), ldo = round_up(a->d_value, VW);
+    const int64_t key0 = a->k_layout.start[s] + keys.from;
+    for (int64_t j = 0; j < keys.to - keys.from; j++) {
         real *dk = g->dk ? g->dk + (key0 + j) * g->lddk + (int64_t)kv * a->d_head : NULL;
         real *dv = g->dv ? g->dv + (key0 + j) * g->lddv + (int64_t)kv * a->d_value : NULL;
         for (int32_t c = 0; c < a->d_head && dk; c += VW) {
-            vreal sum = v_load(sums + j * ldq + c);
-            for (int32_t p = 1; p < parts; p++) sum = sum + v_load(sums + p * size + j * ldq + c);
+            const real *at = sums_k + j * ldq + c;
+            vreal sum = v_load(at);
+            for (int32_t p = 1; p < parts; p++) sum = sum + v_load(at + p * size);
             v_store_n(dk + c, LN2 * sum,
                       min32(VW, a->d_head - c)); /* q was scaled by scale·log₂e */
         }
         for (int32_t c = 0; c < a->d_value && dv; c += VW) {
-            const real *at = sums + n_k * ldq + j * ldo + c;
+            const real *at = sums_v + j * ldo + c;
             vreal sum = v_load(at);
             for (int32_t p = 1; p < parts; p++) sum = sum + v_load(at + p * size);
             v_store_n(dv + c, sum, min32(VW, a->d_value - c));
@@ -307,30 +329,86 @@ static void write_keys(const qkv_attention *a, const qkv_attention_grad *g, int3
     }
 }
 
+/* How an item goes over its sequence: `step` query blocks at a time, with a window of at most
+ * `widest` keys. Where queries see only what is near (a local pattern), the window slides along and
+ * stays in the cache; else it is the whole sequence at once. */
+typedef struct journey {
+    int32_t step, widest;
+} journey;
+
+#define STRETCH 8 /* query blocks with one window */
+
+/* The keys that query blocks [from, to) of a sequence see some of; the first and the last window
+ * reach to the sequence's ends. */
+static range window_of(const qkv_attention *a, int32_t s, int32_t from, int32_t to) {
+    range keys = {INT32_MAX, 0};
+    for (int32_t i = from; i < to; i++) {
+        block b;
+        look_at_block(a, s, i, &b);
+        if (!b.n_seen) continue;
+        keys.from = min32(keys.from, b.seen[0].from);
+        keys.to = max32(keys.to, b.seen[b.n_seen - 1].to);
+    }
+    if (from == 0) keys.from = 0;
+    if (to == count_blocks(a, s)) keys.to = qkv_layout_len(&a->k_layout, s);
+    return keys;
+}
+
+static journey plan_journey(const qkv_attention *a, const item *it) {
+    const int32_t n_k = qkv_layout_len(&a->k_layout, it->s);
+    const journey at_once = {.step = max32(1, it->to - it->from), .widest = n_k};
+    journey j = {.step = STRETCH};
+    if (it->part || !a->spans || at_once.step <= 2 * STRETCH) return at_once;
+    range last = {0, 0};
+    for (int32_t i = it->from; i < it->to; i += STRETCH) {
+        const range keys = window_of(a, it->s, i, min32(i + STRETCH, it->to));
+        if (keys.from < last.from || keys.from > last.to || keys.to < last.to) return at_once;
+        j.widest = max32(j.widest, keys.to - keys.from);
+        if (j.widest > n_k / 2) return at_once;
+        last = keys;
+    }
+    return j;
+}
+
+/* Writes the sums of the keys that leave the window, and makes room for those that enter. */
+static void move_window(backward *w, const item *it, range to) {
+    const range from = w->window;
+    const int64_t leave = to.from - from.from, stay = from.to - to.from, n = to.to - to.from;
+    write_keys(w->a, w->g, it->s, it->kv, (range){from.from, to.from}, w->dk, w->dv, 1, 0);
+    memmove(w->dk, w->dk + leave * w->ldq, (size_t)(stay * w->ldq) * sizeof(real));
+    memmove(w->dv, w->dv + leave * w->ldo, (size_t)(stay * w->ldo) * sizeof(real));
+    clear(w->dk + stay * w->ldq, (n - stay) * w->ldq);
+    clear(w->dv + stay * w->ldo, (n - stay) * w->ldo);
+    w->window = to;
+    if (n) pack_keys(w, it->s, it->kv);
+}
+
 static bool do_item(const qkv_attention *a, const qkv_attention_grad *g, const item *it,
                     const shared *p, int64_t unit) {
     const int32_t group = a->heads / a->kv_heads, n_k = qkv_layout_len(&a->k_layout, it->s);
+    const journey path = plan_journey(a, it);
     backward w;
     real *base = qkv_kern_scratch(SLOT_WORK, lay_out(&w, a, g, longest_keys(a), NULL));
     if (!base) return false;
-    lay_out(&w, a, g, n_k, base);
-    if (it->part)
-        w.dk = it->part, w.dv = it->part + n_k * w.ldq;
-    else
-        w.dv = w.dk + n_k * w.ldq; /* together, as a part is */
+    lay_out(&w, a, g, path.widest, base);
+    if (it->part) w.dk = it->part, w.dv = it->part + n_k * w.ldq;
     if (p->size) shared_give(p, unit, &w);
-    pack(&w, it->s, it->kv, n_k);
-    clear(w.dk, part_size(a, it->s));
-    for (int32_t h = it->kv * group; h < (it->kv + 1) * group; h++)
-        for (int32_t i = it->from; i < it->to; i++) {
-            block b;
-            run r;
-            look_at_block(a, it->s, i, &b);
-            begin_block(&w, &b, h);
-            FOR_RUNS(&b, &r) do_run(&w, &b, &r, n_k);
-            end_block(&w, &b, h);
-        }
-    if (!it->part) write_keys(a, g, it->s, it->kv, w.dk, 1);
+    pack_relations(&w);
+    for (int32_t from = it->from; from == it->from || from < it->to; from += path.step) {
+        const int32_t to = min32(from + path.step, it->to);
+        move_window(&w, it, path.widest < n_k ? window_of(a, it->s, from, to) : (range){0, n_k});
+        for (int32_t h = it->kv * group; h < (it->kv + 1) * group; h++)
+            for (int32_t i = from; i < to; i++) {
+                block b;
+                run r;
+                look_at_block(a, it->s, i, &b);
+                begin_block(&w, &b, h);
+                fetch_next(&w, &b, h);
+                FOR_RUNS(&b, &r) do_run(&w, &b, &r);
+                end_block(&w, &b, h);
+            }
+    }
+    if (!it->part) move_window(&w, it, (range){w.window.to, w.window.to});
     return true;
 }
 
@@ -385,8 +463,12 @@ bool KERN_NAME(attention_grad)(const qkv_attention *a, const qkv_attention_grad 
         batch bt = {.s = s, .parts = parts, .n = (int64_t)a->kv_heads * parts};
         bt.sums = qkv_kern_scratch(SLOT_PARTS, (size_t)(bt.n * part_size(a, s)) * sizeof(real));
         if (!bt.sums || !do_batch(a, g, &bt)) return false;
-        for (int32_t kv = 0; kv < a->kv_heads; kv++)
-            write_keys(a, g, s, kv, bt.sums + (int64_t)kv * parts * part_size(a, s), parts);
+        const range keys = {0, qkv_layout_len(&a->k_layout, s)};
+        for (int32_t kv = 0; kv < a->kv_heads; kv++) {
+            const real *sums = bt.sums + (int64_t)kv * parts * part_size(a, s);
+            write_keys(a, g, s, kv, keys, sums, sums + keys.to * round_up(a->d_head, VW), parts,
+                       part_size(a, s));
+        }
     }
     return true;
 }

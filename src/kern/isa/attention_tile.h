@@ -202,6 +202,8 @@ static inline void product_columns(int32_t m, const real *a, int64_t lda, const 
 
 /* ---- packing ---- */
 
+#define AHEAD 16 /* rows fetched ahead */
+
 /* Reals in the panels of `rows` rows of `cols` columns. */
 static inline int64_t panels_size(int64_t rows, int64_t cols) {
     return rows * round_up(cols, PANEL);
@@ -215,7 +217,10 @@ static inline void pack_columns(const real *x, int64_t ld, int64_t rows, int64_t
         const int64_t n = cols - c < VW ? cols - c : VW;
         real *to = out + c / PANEL * rows * PANEL + c % PANEL;
         if (n == VW)
-            for (int64_t r = 0; r < rows; r++) v_store(to + r * PANEL, f * v_load(x + r * ld + c));
+            for (int64_t r = 0; r < rows; r++) {
+                __builtin_prefetch(x + (r + AHEAD) * ld + c);
+                v_store(to + r * PANEL, f * v_load(x + r * ld + c));
+            }
         else
             for (int64_t r = 0; r < rows; r++)
                 v_store(to + r * PANEL, f * v_load_n(x + r * ld + c, n));
@@ -232,6 +237,8 @@ static inline void pack_rows(const real *x, int64_t ld, int64_t rows, int64_t co
             for (; c + VW <= cols; c += VW) {
                 vreal t[VW];
                 V_UNROLL(16)
+                for (int i = 0; i < VW; i++) __builtin_prefetch(x + (r + i + AHEAD) * ld + c);
+                V_UNROLL(16)
                 for (int i = 0; i < VW; i++) t[i] = v_load(x + (r + i) * ld + c);
                 v_transpose(t);
                 V_UNROLL(16)
@@ -243,6 +250,14 @@ static inline void pack_rows(const real *x, int64_t ld, int64_t rows, int64_t co
             v_store(to + c * PANEL, column);
         }
     }
+}
+
+/* Asks for rows that will be read (or written) soon: those of one head lie too far apart for the CPU
+ * to guess. */
+static inline void fetch_rows(const real *x, int64_t ld, int64_t rows, int64_t cols) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c += (int64_t)(64 / sizeof(real)))
+            __builtin_prefetch(x + r * ld + c, 0, 2);
 }
 
 /* y = factor·x, rows × cols. */

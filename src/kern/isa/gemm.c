@@ -174,8 +174,37 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
     return s;
 }
 
-/* All panels of one block of B against a strip of rows. */
-static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
+/* A part of A that is wanted soon, fetched line by line while something else is computed. */
+typedef struct ahead {
+    const real *at;       /* in a row */
+    int64_t done, k, lda; /* reals of this row fetched; a row's length, and the way to the next */
+    int64_t rows;         /* still to come, with this one */
+} ahead;
+
+#define LINE ((int64_t)(64 / sizeof(real)))
+
+/* The rows of A below a strip, where they are read in place. */
+static ahead look_ahead(const qkv_gemm *g, const block *x, int64_t end) {
+    if (!gemm_in_place(gemm_form_of(g))) return (ahead){0};
+    return (ahead){.at = g->a + x->row1 * g->lda + x->k0,
+                   .k = x->k,
+                   .lda = g->lda,
+                   .rows = min64(MC, end - x->row1)};
+}
+
+static void fetch(ahead *f, int64_t lines) {
+    for (; lines > 0 && f->rows > 0; lines--) {
+        __builtin_prefetch(f->at + f->done, 0, 2);
+        f->done += LINE;
+        if (f->done < f->k) continue;
+        f->at += f->lda, f->done = 0, f->rows--;
+    }
+}
+
+/* All panels of one block of B against a strip of rows; `next` is fetched on the way. */
+static void run_strip(const qkv_gemm *g, const block *x, const strip *s, ahead next) {
+    const int64_t calls = ceil_div(x->col1 - x->col0, NR) * s->tiles;
+    const int64_t lines = ceil_div(next.rows * ceil_div(x->k, LINE), calls);
     const gemm_form form = gemm_form_of(g);
     const int64_t words = gemm_a_words(x->k, form), b_words = gemm_b_words(x->k, form);
     for (int64_t col = x->col0; col < x->col1; col += NR) {
@@ -193,6 +222,7 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
                                  .c = g->c + row * g->ldc + col,
                                  .ldc = g->ldc,
                                  .add = !x->first || g->accumulate};
+            fetch(&next, lines);
             if (cols == NR)
                 s->run[i](&t);
             else
@@ -233,7 +263,7 @@ static void run_few(const item *w) {
         for (int64_t col = w->col0; col < w->col1; col += NR) {
             const block x = make_block(w, col, min64(col + NR, w->col1), k0, step);
             if (col == w->col0) s = make_strip(w->g, &x, w->a_block);
-            run_strip(w->g, &x, &s);
+            run_strip(w->g, &x, &s, (ahead){0});
         }
     }
 }
@@ -247,7 +277,7 @@ static void run_many(const item *w) {
             for (x.row0 = w->row0; x.row0 < w->row1; x.row0 = x.row1) {
                 x.row1 = min64(x.row0 + MC, w->row1);
                 const strip s = make_strip(w->g, &x, w->a_block);
-                run_strip(w->g, &x, &s);
+                run_strip(w->g, &x, &s, look_ahead(w->g, &x, w->row1));
             }
         }
 }
