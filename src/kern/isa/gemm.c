@@ -174,6 +174,28 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
     return s;
 }
 
+/* The first panels of one block of B against a single row, ROW_PANELS at a time; returns where the
+ * rest begins. */
+static int64_t run_row(const qkv_gemm *g, const block *x, const strip *s) {
+    const gemm_form form = gemm_form_of(g);
+    const int64_t wide = ROW_PANELS * NR, b_words = gemm_b_words(x->k, form);
+    int64_t col = x->col0;
+    if (x->row1 - x->row0 > 1 || !gemm_in_place(form)) return col;
+    for (; col + wide <= x->col1; col += wide) {
+        const real none[ROW_PANELS * NR] = {0};
+        const int64_t at = x->row0 * g->ldc + col;
+        const gemm_tile t = {.words = gemm_a_words(x->k, form),
+                             .a = s->a[0],
+                             .b = x->b + (col - x->col0) * b_words,
+                             .init = x->first && g->bias ? g->bias + col : none,
+                             .c = g->c + at,
+                             .add = !x->first || g->accumulate};
+        KERN_NAME(gemm_row)(&t, NR * b_words, form);
+        if (x->last && (g->act != QKV_ACT_NONE || g->pre)) KERN_NAME(gemm_finish)(g, at, 1, wide);
+    }
+    return col;
+}
+
 /* A part of A that is wanted soon, fetched line by line while something else is computed. */
 typedef struct ahead {
     const real *at;       /* in a row */
@@ -207,7 +229,7 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s, ahead n
     const int64_t lines = ceil_div(next.rows * ceil_div(x->k, LINE), calls);
     const gemm_form form = gemm_form_of(g);
     const int64_t words = gemm_a_words(x->k, form), b_words = gemm_b_words(x->k, form);
-    for (int64_t col = x->col0; col < x->col1; col += NR) {
+    for (int64_t col = run_row(g, x, s); col < x->col1; col += NR) {
         const int64_t cols = min64(NR, x->col1 - col);
         real init[NR] = {0};
         if (x->first && g->bias) memcpy(init, g->bias + col, (size_t)cols * sizeof *init);
@@ -255,13 +277,14 @@ static block make_block(const item *w, int64_t col0, int64_t col1, int64_t k0, i
                    .b = b};
 }
 
-/* Few rows: one strip, whose A stays in cache while B streams through, a panel at a time. */
+/* Few rows: one strip, whose A stays in cache while B streams through; where it has to be packed, a
+ * panel at a time. */
 static void run_few(const item *w) {
-    const int64_t step = k_step(w->g->k);
+    const int64_t step = k_step(w->g->k), wide = w->g->b_packed ? w->col1 - w->col0 : NR;
     for (int64_t k0 = 0; k0 == 0 || k0 < w->g->k; k0 += step) {
         strip s = {0};
-        for (int64_t col = w->col0; col < w->col1; col += NR) {
-            const block x = make_block(w, col, min64(col + NR, w->col1), k0, step);
+        for (int64_t col = w->col0; col < w->col1; col += wide) {
+            const block x = make_block(w, col, min64(col + wide, w->col1), k0, step);
             if (col == w->col0) s = make_strip(w->g, &x, w->a_block);
             run_strip(w->g, &x, &s, (ahead){0});
         }
@@ -284,8 +307,6 @@ static void run_many(const item *w) {
 
 /* ---- the cut ---- */
 
-#define FEW_PIECES 4 /* for each thread, of a product with few rows */
-
 /* Chooses the rectangles: about as many as asked for, with the least work in the longest thread. In
  * units of a multiply-add of one vector: packing an element costs about 2 (copied) or 3
  * (transposed), reading A again ½. */
@@ -294,9 +315,8 @@ gemm_plan KERN_NAME(gemm_plan_of)(const qkv_gemm *g) {
     gemm_plan best = {.threads = 1, .rows = g->m, .cols = g->n, .down = 1, .across = 1};
     if (flops < 2e5) return best;
     best.threads = qkv_threads();
-    if (g->m <= MR) { /* weights stream through: small pieces, so that no thread waits long */
-        const int64_t pieces = best.threads > 1 ? FEW_PIECES * best.threads : 1;
-        best.cols = round_up(ceil_div(g->n, pieces), NR);
+    if (g->m <= MR) { /* weights stream through: a piece of them for each thread */
+        best.cols = round_up(ceil_div(g->n, best.threads), NR);
         best.across = ceil_div(g->n, best.cols);
         return best;
     }
@@ -326,7 +346,8 @@ bool KERN_NAME(gemm)(const qkv_gemm *g) {
         qkv_kern_scratch(0, (size_t)p.threads * (A_BLOCK + B_BLOCK) * sizeof(real));
     if (!scratch) return false;
     const int64_t items = p.down * p.across;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(p.threads) if (p.threads > 1)
+    /* Item by item the same thread each time: it finds its part of the weights in its own cache. */
+#pragma omp parallel for schedule(static, 1) num_threads(p.threads) if (p.threads > 1)
     for (int64_t i = 0; i < items; i++) {
         real *const mine = scratch + (int64_t)omp_get_thread_num() * (A_BLOCK + B_BLOCK);
         const int64_t row0 = i % p.down * p.rows, col0 = i / p.down * p.cols;

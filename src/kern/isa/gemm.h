@@ -123,6 +123,11 @@ typedef struct gemm_tile {
 typedef void (*gemm_tile_fn)(const gemm_tile *t);
 gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, gemm_form form);
 
+/* The same for one row of A in place and ROW_PANELS whole panels, `panel` reals from one to the next;
+ * init and c have ROW_PANELS·NR reals. */
+#define ROW_PANELS 4
+void KERN_NAME(gemm_row)(const gemm_tile *t, int64_t panel, gemm_form form);
+
 /* The cut of C into rectangles, one item of work each. */
 typedef struct gemm_plan {
     int threads;

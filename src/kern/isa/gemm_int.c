@@ -113,7 +113,7 @@ bool KERN_NAME(gemm_int)(const qkv_gemm *g) {
     const int64_t a = w.strip * w.words, b = w.block / NR * w.panel, all = a + b + w.strip;
     int32_t *const scratch = qkv_kern_scratch(0, (size_t)(p.threads * all) * sizeof *scratch);
     if (!scratch) return false;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(p.threads) if (p.threads > 1)
+#pragma omp parallel for schedule(static, 1) num_threads(p.threads) if (p.threads > 1)
     for (int64_t i = 0; i < p.down * p.across; i++) {
         work mine = w;
         mine.a = scratch + omp_get_thread_num() * all;

@@ -102,6 +102,51 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
     }
 }
 
+/* One row against ROW_PANELS panels side by side: with one panel there are two sums, and each waits for
+ * the multiply-add before it; with four there are eight, and the weights come as fast as the cache or
+ * the memory gives them. */
+static INLINE void row(const gemm_tile *t, int64_t panel, const gemm_form form) {
+    const int b_step = form == GEMM_HALVES ? NR / 2 : NR;
+    vreal s[ROW_PANELS][2];
+    V_UNROLL(8)
+    for (int i = 0; i < ROW_PANELS; i++) {
+        s[i][0] = v_load(t->init + i * NR);
+        s[i][1] = v_load(t->init + i * NR + VW);
+    }
+    const real *a = t->a, *b = t->b;
+    int64_t left = t->words;
+    for (; left >= 2; left -= 2, a += 2, b += 2 * b_step) V_UNROLL(2)
+    for (int q = 0; q < 2; q++) {
+        const vreal x = v_set(a[q]);
+        V_UNROLL(8)
+        for (int i = 0; i < ROW_PANELS; i++) {
+            add_product(&s[i][0], x, load_b(b + i * panel, q, form), false);
+            add_product(&s[i][1], x, load_b(b + i * panel + VW, q, form), false);
+        }
+    }
+    if (left) {
+        const vreal x = v_set(a[0]);
+        V_UNROLL(8)
+        for (int i = 0; i < ROW_PANELS; i++) {
+            add_product(&s[i][0], x, load_b(b + i * panel, 0, form), false);
+            add_product(&s[i][1], x, load_b(b + i * panel + VW, 0, form), false);
+        }
+    }
+    real *const c = t->c;
+    V_UNROLL(8)
+    for (int i = 0; i < ROW_PANELS * 2; i++) {
+        if (t->add) s[i / 2][i % 2] += v_load(c + i * VW);
+        v_store(c + i * VW, s[i / 2][i % 2]);
+    }
+}
+
+void KERN_NAME(gemm_row)(const gemm_tile *t, int64_t panel, gemm_form form) {
+    if (form == GEMM_HALVES)
+        row(t, panel, GEMM_HALVES);
+    else
+        row(t, panel, GEMM_IN_PLACE);
+}
+
 /* Heights that exist, each for the forms that this set has. */
 #if VW == 16
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
