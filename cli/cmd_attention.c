@@ -13,6 +13,7 @@ static const cli_option options[] = {
      .value = "FILE",
      .help =
          "write here: .svg is a picture, .html a page to point at, .json and others as printed"},
+    CLI_OPTION_TREES,
     CLI_OPTION_JSON,
     CLI_OPTION_THREADS,
 };
@@ -43,7 +44,7 @@ static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     qkv_text_model *m;
     qkv_attention_parts parts;
-    qkv_status status = qkv_text_model_open(a->rest[0], &m);
+    qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
     const qkv_text text = {a->rest[1], strlen(a->rest[1])};
     const qkv_text target = {a->n_rest > 2 ? a->rest[2] : "",

@@ -11,10 +11,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      .help =
          "one JSON object a line: label, probability; with --all every class and its probability"},
-    {.name = "trees",
-     .kind = CLI_TEXT,
-     .value = "FILE",
-     .help = "models with structural positions: the texts' dependency trees, in CoNLL-U"},
+    CLI_OPTION_TREES,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
 };
@@ -54,10 +51,9 @@ static int answer(const cli_args *a, const qkv_text_model *m) {
 static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     qkv_text_model *m;
-    qkv_status status = qkv_text_model_open(a->rest[0], &m);
+    const qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
-    if (cli_given(a, "trees")) status = qkv_text_model_read_trees(m, cli_text(a, "trees"));
-    const int code = status == QKV_OK ? answer(a, m) : cli_fail(status);
+    const int code = answer(a, m);
     qkv_text_model_close(m);
     return code;
 }

@@ -10,6 +10,7 @@ static const cli_option options[] = {
      .max = 9,
      .help = "significant digits; 9 give a float back exactly"},
     {.name = "json", .kind = CLI_FLAG, .help = "a JSON array a line"},
+    CLI_OPTION_TREES,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
 };
@@ -29,7 +30,7 @@ static void print_vector(const cli_args *a, const qkv_text_model *m, float *v, s
 static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     qkv_text_model *m;
-    const qkv_status status = qkv_text_model_open(a->rest[0], &m);
+    const qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
     const cli_vectors vectors = {
         .width = qkv_embed_width(m), .compute = qkv_embed, .print = print_vector};

@@ -17,10 +17,7 @@ static const cli_option options[] = {
      .value = "13a|intl|char|none",
      .initial = "13a",
      .help = "translators: how BLEU cuts lines into words"},
-    {.name = "trees",
-     .kind = CLI_TEXT,
-     .value = "FILE",
-     .help = "models with structural positions: the texts' dependency trees, in CoNLL-U"},
+    CLI_OPTION_TREES,
     CLI_OPTION_JSON,
     CLI_OPTION_THREADS,
 };
@@ -33,13 +30,12 @@ static int run(const cli_args *a) {
     for (const char *path; files && (path = cli_next(a, "data", &cursor));) files[n++] = path;
     qkv_text_model *m;
     char *text = NULL;
-    qkv_status status = qkv_text_model_open(a->rest[0], &m);
+    qkv_status status = cli_open_model(a, &m);
     if (status == QKV_OK) {
         const qkv_translate_options search = {.beam = (int32_t)cli_int(a, "beam")};
         const qkv_evaluate_options wanted = {.search = &search,
                                              .tokenize = cli_text(a, "tokenize")};
-        if (cli_given(a, "trees")) status = qkv_text_model_read_trees(m, cli_text(a, "trees"));
-        if (status == QKV_OK) status = qkv_evaluate(m, files, &wanted, cli_flag(a, "json"), &text);
+        status = qkv_evaluate(m, files, &wanted, cli_flag(a, "json"), &text);
         qkv_text_model_close(m);
     }
     free(files);

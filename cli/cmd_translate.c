@@ -71,6 +71,7 @@ static const cli_option options[] = {
     {.name = "json",
      .kind = CLI_FLAG,
      .help = "one JSON object a line: text, log_prob, score, tokens' log_probs, …"},
+    CLI_OPTION_TREES,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
 };
@@ -183,12 +184,9 @@ static int run(const cli_args *a) {
         .align = cli_flag(a, "align"),
         .shortlist = cli_flag(a, "shortlist")};
     qkv_text_model *m;
-    const qkv_status status = qkv_text_model_open(a->rest[0], &m);
-    int code = status == QKV_OK ? 0 : cli_fail(status);
-    if (status == QKV_OK) {
-        code = answer(m, &o, a);
-        qkv_text_model_close(m);
-    }
+    const qkv_status status = cli_open_model(a, &m);
+    const int code = status == QKV_OK ? answer(m, &o, a) : cli_fail(status);
+    qkv_text_model_close(m);
     free(words);
     return code;
 }

@@ -38,6 +38,11 @@ enum { CLI_KEYS_MODEL = 1, CLI_KEYS_TRAINING = 2 };
 /* Rows that many commands share. */
 #define CLI_OPTION_JSON                                                                            \
     { .name = "json", .kind = CLI_FLAG, .help = "print one JSON object instead of a table" }
+#define CLI_OPTION_TREES                                                                           \
+    {                                                                                              \
+        .name = "trees", .kind = CLI_TEXT, .value = "FILE",                                        \
+        .help = "models with structural positions: the texts' dependency trees, in CoNLL-U"        \
+    }
 #define CLI_OPTION_THREADS                                                                         \
     {                                                                                              \
         .name = "threads", .letter = 't', .kind = CLI_INT, .value = "N", .min = 1, .max = 256,     \
@@ -49,6 +54,8 @@ size_t cli_commands(const cli_entry **out);
 
 /* Prints "qkv: " and the library's message on stderr; returns the exit code for the status. */
 int cli_fail(qkv_status status);
+/* Opens the model in the folder a->rest[0], and reads the trees of --trees, for commands that have it. */
+qkv_status cli_open_model(const cli_args *a, qkv_text_model **m);
 /* The same with the command's own words; a usage error. */
 int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* `text` is printed on stdout and freed; returns the exit code for the status of the call that made

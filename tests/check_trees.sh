@@ -21,6 +21,18 @@ grep -q '	0\.' out || fail "an answer: $(cat out)"
 got=0; echo 'go n3' | "$qkv" classify c >out 2>err || got=$?
 [ $got -eq 3 ] && grep -q 'no tree' err || fail "a model with structural positions ran without trees"
 
+# A translator: trees of the sources, a decoder with positions of its own.
+grep -o '^[12]	[^	]*' rows.conllu | cut -f2 | paste -d' ' - - >rows.src
+sed 's/go n.*/up/; s/go m.*/down/' rows.src >rows.tgt
+"$qkv" train translate --train rows.src rows.tgt --out t --trees rows.conllu $small --set decoder_position=relative --steps 3 2>err || fail train translate
+echo 'go n3' | "$qkv" translate t --trees rows.conllu --max-tokens 5 >out 2>err || fail translate
+[ "$(wc -l <out)" -eq 1 ] || fail "one translation"
+"$qkv" eval t --data rows.src rows.tgt --trees rows.conllu >out 2>err || fail eval translate
+"$qkv" embed t --trees rows.conllu <rows.src >out 2>err || fail embed
+"$qkv" attention t 'go n3' up --trees rows.conllu --json >out 2>err || fail attention
+got=0; echo 'go n3' | "$qkv" translate t >out 2>err || got=$?
+[ $got -eq 3 ] && grep -q 'no tree' err || fail "a translator with structural positions ran without trees"
+
 if [ -n "$data" ] && [ -f "$data/en_ewt-ud-dev.conllu.xz" ] && command -v xz >/dev/null; then
     xz -dc "$data/en_ewt-ud-dev.conllu.xz" >dev.conllu
     "$qkv" train mlm --train dev.conllu --out m $small --steps 2 2>err || fail train on ud_en_ewt

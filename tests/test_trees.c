@@ -1,5 +1,5 @@
 /* Trees: reading CoNLL-U with all its kinds of lines and all its errors, distances and depths,
- * and a model with structural positions that sees nothing but the tree. */
+ * and models with structural positions that see nothing but the tree. */
 #include "harness.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -218,6 +218,65 @@ static void learns_the_tree(void **state) {
     assert_fails(qkv_train(&other), QKV_USAGE, "--trees FILE");
 }
 
+/* A translator whose source's words say nothing: what it writes is what the tree is. */
+static void translates_the_tree(void **state) {
+    (void)state;
+    make_data();
+    qkv_buf from = {0}, to = {0};
+    for (int i = 0; i < 120; i++) {
+        qkv_buf_printf(&from, "w%d a b c d\n", i);
+        qkv_buf_puts(&to, i % 2 ? "x y\n" : "z\n");
+    }
+    write_file("test_trees.src", from.data);
+    write_file("test_trees.tgt", to.data);
+    const char *const train[] = {"test_trees.src", "test_trees.tgt", NULL};
+    const char *const set[] = {"position=structural",
+                               "decoder_position=relative",
+                               "d_model=16",
+                               "layers=1",
+                               "heads=2",
+                               "max_len=32",
+                               "steps=100",
+                               "lr=0.01",
+                               "batch_tokens=1200",
+                               "tokenizer=char",
+                               "dropout=0",
+                               "trees=test_trees.conllu",
+                               NULL};
+    qkv_train_request request = {
+        .task = "translate", .train = train, .out = folder, .set = set, .overwrite = true};
+    assert_ok(qkv_train(&request));
+    qkv_text_model *m;
+    assert_ok(qkv_text_model_open(folder, &m));
+    const qkv_text lines[] = {{"w0 a b c d", 10}, {"", 0}, {" w1 a b c d", 11}};
+    qkv_translations found;
+    assert_fails(qkv_translate(m, lines, 3, NULL, &found), QKV_BAD_FILE, "no tree for the text");
+    char *text;
+    assert_fails(qkv_evaluate(m, train, NULL, true, &text), QKV_USAGE, "--trees FILE");
+    assert_ok(qkv_text_model_read_trees(m, path));
+    assert_ok(qkv_translate(m, lines, 3, NULL, &found));
+    assert_string_equal(found.at[0].text, "z");
+    assert_string_equal(found.at[1].text, "");
+    assert_string_equal(found.at[2].text, "x y");
+    qkv_translations_free(&found);
+    assert_ok(qkv_evaluate(m, train, NULL, true, &text));
+    assert_non_null(strstr(text, "\"bleu\":"));
+    qkv_text_free(text);
+    qkv_text_model_close(m);
+    /* A decoder with a tree; a source without one. */
+    request.set = (const char *const[]){"position=structural", "decoder_position=structural",
+                                        "tokenizer=char", "trees=test_trees.conllu", NULL};
+    assert_fails(qkv_train(&request), QKV_USAGE, "which a decoder does not have");
+    request.set = set;
+    qkv_buf_puts(&from, "no tree\n");
+    qkv_buf_puts(&to, "z\n");
+    write_file("test_trees.src", from.data);
+    write_file("test_trees.tgt", to.data);
+    assert_fails(qkv_train(&request), QKV_BAD_FILE, "no tree of the CoNLL-U file");
+    qkv_buf_free(&from);
+    qkv_buf_free(&to);
+}
+
 /* Every allocation may fail. */
 static void allocations_fail(void **state) {
     (void)state;
@@ -237,6 +296,8 @@ static int clean(void **state) {
     (void)state;
     unlink(path);
     unlink("test_trees.tsv");
+    unlink("test_trees.src");
+    unlink("test_trees.tgt");
     return system("rm -rf test_trees_model");
 }
 
@@ -244,7 +305,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_lines),       cmocka_unit_test(errors),
         cmocka_unit_test(distances),       cmocka_unit_test(allocations_fail),
-        cmocka_unit_test(learns_the_tree),
+        cmocka_unit_test(learns_the_tree), cmocka_unit_test(translates_the_tree),
     };
     return cmocka_run_group_tests(tests, NULL, clean);
 }

@@ -65,6 +65,7 @@ qkv_status qkv_texts_trees(qkv_tape *t, const qkv_text_model *m, const qkv_text 
     qkv_task_tree *trees = qkv_tape_alloc(t, NULL, (size_t)src->layout.n * sizeof *trees);
     int32_t *nodes = qkv_tape_alloc(t, NULL, (size_t)src->rows * sizeof *nodes);
     if (!trees || !nodes) return qkv_tape_status(t);
+    memset(nodes, 0, (size_t)src->rows * sizeof *nodes); /* of tokens that stand for no text */
     for (int32_t i = 0; i < src->layout.n; i++) {
         const qkv_tree *tree = qkv_trees_find(&m->trees, texts[i]);
         int32_t *own = nodes + src->layout.start[i];
@@ -72,7 +73,6 @@ qkv_status qkv_texts_trees(qkv_tape *t, const qkv_text_model *m, const qkv_text 
             return qkv_fail(QKV_BAD_FILE,
                             "structural positions: there is no tree for the text \"%.*s\"",
                             (int)(texts[i].len < 60 ? texts[i].len : 60), texts[i].data);
-        own[0] = 0; /* of the token that stands for none */
         qkv_tokenise_nodes(tree, texts[i], &e[i], own);
         trees[i] = (qkv_task_tree){.node = own, .head = tree->head, .n_heads = tree->n + 1};
     }

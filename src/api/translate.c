@@ -1,6 +1,7 @@
 /* Translation of texts: encode, search, write the results in the order of the texts. */
 #include "api/translate.h"
 #include "api/constraints.h"
+#include "api/predict.h"
 #include "base/mem.h"
 #include "decode/batches.h"
 
@@ -15,7 +16,7 @@ typedef struct job {
     qkv_constraints constraints;
     qkv_encoding *sources, *prefixes; /* ids, the end of text included */
     qkv_search_item *items;
-    qkv_arena lists; /* of allowed tokens */
+    qkv_arena lists; /* of allowed tokens, and the trees */
     qkv_translations *out;
     void **blocks;
 } job;
@@ -71,8 +72,10 @@ static qkv_status encode_all(job *j) {
     const qkv_config *c = qkv_model_config(j->m->model);
     QKV_TRY_ALLOC(j->sources = qkv_zalloc(j->n, sizeof *j->sources));
     QKV_TRY_ALLOC(j->prefixes = qkv_zalloc(j->n, sizeof *j->prefixes));
-    qkv_encode_options how = {
-        .no_special = true, .offsets = j->options->align, .max_tokens = (size_t)c->max_len - 1};
+    qkv_encode_options how = {.no_special = true,
+                              .offsets =
+                                  j->options->align || c->position == QKV_POSITION_STRUCTURAL,
+                              .max_tokens = (size_t)c->max_len - 1};
     if (how.max_tokens == 0) how.max_tokens = 1;
     QKV_TRY(qkv_tokenizer_encode_batch(j->m->tokenizer, j->texts, j->n, &how, j->sources));
     if (!j->options->prefixes) return QKV_OK;
@@ -140,6 +143,34 @@ static qkv_status make_items(job *j) {
     return QKV_OK;
 }
 
+/* The tree of an item's source, measured on the tape and kept. */
+static qkv_status measure(job *j, size_t i, qkv_tape *t) {
+    qkv_search_item *item = &j->items[i];
+    const int32_t start[] = {0, item->n_src};
+    qkv_tokens src = {.layout = {.n = 1, .start = start}, .ids = item->src, .rows = item->n_src};
+    qkv_tape_begin(t, QKV_EVAL, 0, 0);
+    QKV_TRY(qkv_texts_trees(t, j->m, &j->texts[i], &j->sources[i], &src));
+    const size_t n = (size_t)item->n_src;
+    int32_t *depth;
+    uint8_t *distance;
+    QKV_TRY_ALLOC(depth = qkv_arena_alloc(&j->lists, n * sizeof *depth));
+    QKV_TRY_ALLOC(distance = qkv_arena_alloc(&j->lists, n * n));
+    memcpy(depth, src.tree_depth, n * sizeof *depth);
+    memcpy(distance, src.tree_distance, n * n);
+    item->tree_depth = depth, item->tree_distance = distance;
+    return QKV_OK;
+}
+
+static qkv_status measure_all(job *j) {
+    if (qkv_model_config(j->m->model)->position != QKV_POSITION_STRUCTURAL) return QKV_OK;
+    qkv_tape *t;
+    qkv_status status = qkv_text_model_lend(j->m, &t);
+    for (size_t i = 0; i < j->n && status == QKV_OK; i++)
+        if (j->items[i].n_begin) status = measure(j, i, t);
+    if (t) qkv_text_model_return(j->m, t);
+    return status;
+}
+
 /* ---- running ---- */
 
 static qkv_status found(void *user, size_t i, const qkv_hypothesis *list) {
@@ -154,6 +185,7 @@ static qkv_status translate(job *j) {
     QKV_TRY(encode_all(j));
     QKV_TRY(make_items(j));
     QKV_TRY(limit_all(j));
+    QKV_TRY(measure_all(j));
     qkv_translations *out = j->out;
     *out = (qkv_translations){.n = j->n, .nbest = (size_t)j->spec.nbest};
     QKV_TRY_ALLOC(out->memory = j->blocks = qkv_zalloc(j->n, sizeof *j->blocks));

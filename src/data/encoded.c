@@ -111,10 +111,10 @@ qkv_status qkv_encoded_label(qkv_encoded *e, int32_t label) {
 
 qkv_status qkv_encoded_tree(qkv_encoded *e, const int32_t *nodes, const int32_t *heads,
                             int64_t n_heads) {
-    const int64_t n = e->start[e->n_seq] - e->start[e->n_seq - 1];
+    const int64_t *start = &e->start[e->n_seq - e->sides];
     if (e->head_start.n == 0 && !QKV_PUSH(e->head_start, 0)) return QKV_FAILED;
-    for (int64_t i = 0; i < n; i++)
-        if (!QKV_PUSH(e->node, nodes[i])) return QKV_FAILED;
+    for (int64_t i = start[0]; i < start[e->sides]; i++)
+        if (!QKV_PUSH(e->node, i < start[1] ? nodes[i - start[0]] : 0)) return QKV_FAILED;
     for (int64_t i = 0; i < n_heads; i++)
         if (!QKV_PUSH(e->head, heads[i])) return QKV_FAILED;
     return QKV_PUSH(e->head_start, (int64_t)e->head.n) ? QKV_OK : QKV_FAILED;

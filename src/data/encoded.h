@@ -27,8 +27,8 @@ typedef struct qkv_encoded {
     int32_t *label; /* n, or NULL */
     size_t ids_cap, seq_cap;
     int64_t n_seq; /* sequences added so far: n·sides when whole */
-    /* Trees of the texts, when there are any: the node of each token, beside `ids`; the heads of
-     * nodes 0 … of example i are head[head_start[i]] … head[head_start[i + 1] − 1]. */
+    /* Trees of the texts, when there are any: the node of each token of the first side, beside `ids`
+     * (0 for a target's); the heads of nodes 0 … of example i are head[head_start[i]] … head[head_start[i + 1] − 1]. */
     QKV_VEC(int32_t) node, head;
     QKV_VEC(int64_t) head_start;
     qkv_spill *spill; /* ids are written there, and `ids` stays NULL; or NULL */
@@ -46,8 +46,8 @@ qkv_status qkv_encoded_extend(qkv_encoded *e, const int32_t *ids, int64_t n);
 /* Gives the last whole example its label; use for all examples or for none. */
 qkv_status qkv_encoded_label(qkv_encoded *e, int32_t label);
 
-/* Gives the last sequence its tree: a node for each of its tokens, and the nodes' heads. Use for
- * all examples or none; they have one side. */
+/* Gives the last whole example its tree: a node for each token of its first side, and the nodes'
+ * heads. Use for all examples or none. */
 qkv_status qkv_encoded_tree(qkv_encoded *e, const int32_t *nodes, const int32_t *heads,
                             int64_t n_heads);
 

@@ -61,14 +61,15 @@ void qkv_tokenise_nodes(const qkv_tree *tree, qkv_text text, const qkv_encoding 
                                        e->end[i] - lead + own);
 }
 
-/* Gives the sequence just added, tokens `at` … of the row's, its tree. */
+/* Gives the example just added, whose first side is tokens `at` … of the row's text, its tree. */
 static qkv_status add_tree(const qkv_tokenise_spec *spec, const qkv_row *row, const qkv_encoding *e,
                            int64_t at, qkv_encoded *out) {
-    const qkv_tree *tree = row->second.data ? NULL : qkv_trees_find(spec->trees, row->text);
+    const bool pair = row->second.data && spec->sides == 1; /* two texts in one sequence */
+    const qkv_tree *tree = pair ? NULL : qkv_trees_find(spec->trees, row->text);
     if (!tree)
         return qkv_fail(QKV_BAD_FILE, "row of line %lld: %s \"%.*s\"", (long long)row->line,
-                        row->second.data ? "a pair of texts has no tree:"
-                                         : "no tree of the CoNLL-U file has the text",
+                        pair ? "a pair of texts has no tree:"
+                             : "no tree of the CoNLL-U file has the text",
                         (int)(row->text.len < 60 ? row->text.len : 60), row->text.data);
     int32_t *nodes = qkv_alloc(e->n * sizeof *nodes);
     if (!nodes) return QKV_FAILED;

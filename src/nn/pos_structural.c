@@ -44,7 +44,7 @@ static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place, qk
         qkv_tape_fail(t, &qkv_position_op, QKV_USAGE,
                       "position=structural needs a dependency tree for each sequence; give CoNLL-U "
                       "trees with the "
-                      "text, or use position=relative");
+                      "text (--trees FILE), or use position=relative");
         return;
     }
     qkv_position_sinusoidal.begin(t, p, place, out);

@@ -76,7 +76,7 @@ typedef struct qkv_task_tree {
 
 /* Fills in the trees of `out`, one a sequence. */
 void qkv_task_measure(qkv_tape *t, const qkv_task_tree *trees, qkv_tokens *out);
-/* The same from the examples' own, if they have some. */
+/* The same from the examples' own, if they have some, for the tokens of their first side. */
 void qkv_task_trees(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
                     qkv_tokens *out);
 

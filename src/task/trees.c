@@ -37,12 +37,16 @@ void qkv_task_trees(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, 
     const qkv_encoded *e = b->data;
     if (e->head_start.n == 0) return;
     qkv_task_tree *trees = qkv_tape_alloc(t, NULL, (size_t)n * sizeof *trees);
-    if (!trees) return;
+    int32_t *nodes = qkv_tape_alloc(t, NULL, (size_t)out->rows * sizeof *nodes);
+    if (!trees || !nodes) return;
     for (int64_t i = 0; i < n; i++) {
         const int64_t *from = &e->head_start.at[examples[i]];
-        trees[i] = (qkv_task_tree){.node = e->node.at + e->start[examples[i]],
-                                   .head = e->head.at + from[0],
-                                   .n_heads = (int32_t)(from[1] - from[0])};
+        const int64_t *at = &e->start[examples[i] * e->sides];
+        int32_t *own = nodes + out->layout.start[i];
+        for (int64_t k = 0; k < qkv_layout_len(&out->layout, (int32_t)i); k++)
+            own[k] = at[0] + k < at[1] ? e->node.at[at[0] + k] : 0; /* an end mark: the root */
+        trees[i] = (qkv_task_tree){
+            .node = own, .head = e->head.at + from[0], .n_heads = (int32_t)(from[1] - from[0])};
     }
     qkv_task_measure(t, trees, out);
 }
