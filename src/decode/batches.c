@@ -87,13 +87,11 @@ static qkv_status run_batch(job *j, qkv_session *s, const batch *b, qkv_arena *a
     return QKV_OK;
 }
 
-/* Takes batches until there are none left, or one failed; in the session s, or (NULL) one of its own. */
+/* Takes batches until there are none left, or one failed. */
 static void work(job *j, qkv_session *s) {
-    qkv_session *own = NULL;
+    qkv_status status = QKV_OK;
     qkv_arena arena;
     qkv_arena_init(&arena);
-    qkv_status status = s ? QKV_OK : qkv_session_new(j->model, &own);
-    if (!s) s = own;
     while (status == QKV_OK && __atomic_load_n(&j->status, __ATOMIC_RELAXED) == QKV_OK) {
         const size_t i = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED);
         if (i >= j->n_batches) break;
@@ -107,23 +105,30 @@ static void work(job *j, qkv_session *s) {
             __atomic_store_n(&j->status, status, __ATOMIC_RELAXED);
         }
     }
-    qkv_session_free(own);
     qkv_arena_free(&arena);
 }
 
-/* Workers on one thread each, when there is a batch for every thread. */
-static void run_all(job *j) {
+/* Workers on one thread each, when there is a batch for every thread. Their sessions stay for the next
+ * search: memory that was used before costs less than new one. */
+static qkv_status run_all(job *j) {
     const int threads = qkv_threads();
     if (j->n_batches < (size_t)threads || threads == 1) {
         work(j, j->session);
-        return;
+        return QKV_OK;
+    }
+    qkv_session *crew[QKV_THREADS_MAX] = {j->session};
+    for (int w = 1; w < threads; w++) {
+        qkv_session **const next = &crew[w - 1]->next;
+        if (!*next) QKV_TRY(qkv_session_new(j->model, next));
+        crew[w] = *next;
     }
     QKV_PARALLEL_FOR_UNEVEN
     for (int w = 0; w < threads; w++) {
         qkv_threads_set(1);
-        work(j, NULL);
+        work(j, crew[w]);
         qkv_threads_set(threads);
     }
+    return QKV_OK;
 }
 
 qkv_status qkv_search_all(qkv_session *s, const qkv_search_spec *spec, const qkv_search_item *items,
@@ -137,7 +142,7 @@ qkv_status qkv_search_all(qkv_session *s, const qkv_search_spec *spec, const qkv
     if (spec->beam < 1) return qkv_fail(QKV_USAGE, "search: a beam of %d", (int)spec->beam);
     qkv_status status = cut(&j, n);
     if (status == QKV_OK && j.n_batches) {
-        run_all(&j);
+        status = run_all(&j);
         if (j.status != QKV_OK) status = qkv_fail(j.status, "%s", j.error);
     }
     qkv_free(j.order);

@@ -12,8 +12,8 @@
  * from several threads. */
 typedef qkv_status (*qkv_found_fn)(void *user, size_t i, const qkv_hypothesis *found);
 
-/* Items with n_begin 0 are passed over. `s` runs a single batch; workers of several make sessions of
- * their own. */
+/* Items with n_begin 0 are passed over. `s` runs a single batch; workers of several use it
+ * and those chained to it. */
 qkv_status qkv_search_all(qkv_session *s, const qkv_search_spec *spec, const qkv_search_item *items,
                           size_t n, qkv_found_fn found, void *user);
 

@@ -24,6 +24,7 @@ qkv_status qkv_session_new(qkv_model *m, qkv_session **out) {
 
 void qkv_session_free(qkv_session *s) {
     if (!s) return;
+    qkv_session_free(s->next);
     qkv_cache_free(s->cache);
     qkv_tape_free(&s->tape);
     qkv_vocab_part_free(&s->part);

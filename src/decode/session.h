@@ -21,6 +21,7 @@ typedef struct qkv_session {
     real *logits;        /* (n, scored) after begin and step; the caller may change them */
     int32_t *start;      /* layout of a step: 0, 1, 2 … */
     int32_t max_n;
+    struct qkv_session *next; /* owned: of the next worker of a search on all threads; or NULL */
     bool watch; /* keep attention to the sources: qkv_cache_watched. Set it before beginning */
 } qkv_session;
 

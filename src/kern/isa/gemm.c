@@ -223,6 +223,12 @@ static void fetch(ahead *f, int64_t lines) {
     }
 }
 
+/* Fetches part i of n of the next panel, where B was packed long ago and comes from afar. */
+static void fetch_panel(const real *panel, int64_t size, int i, int n) {
+    for (int64_t at = i * size / n; at < (i + 1) * size / n; at += LINE)
+        __builtin_prefetch(panel + at, 0, 2);
+}
+
 /* All panels of one block of B against a strip of rows; `next` is fetched on the way. */
 static void run_strip(const qkv_gemm *g, const block *x, const strip *s, ahead next) {
     const int64_t calls = ceil_div(x->col1 - x->col0, NR) * s->tiles;
@@ -245,6 +251,7 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s, ahead n
                                  .ldc = g->ldc,
                                  .add = !x->first || g->accumulate};
             fetch(&next, lines);
+            if (g->b_packed) fetch_panel(t.b + NR * b_words, NR * b_words, i, s->tiles);
             if (cols == NR)
                 s->run[i](&t);
             else
