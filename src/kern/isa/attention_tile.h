@@ -14,9 +14,21 @@
 #define PANEL  (2 * VW)
 #define STRIP  6
 #define INLINE static inline __attribute__((always_inline))
+/* A product has all registers to itself. Not every file needs every product. */
+#define OUT_OF_LINE __attribute__((noinline, unused))
 
 static inline int64_t round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
+}
+
+/* s += a·b. On AVX2 all 16 registers are taken, and compilers let sums fall out of them into memory,
+ * inside the loop; so there the instruction is named whole, as in gemm_tile.c. */
+INLINE void add_product(vreal *s, vreal a, vreal b) {
+#if defined(__AVX2__) && VW == 8 && !defined(QKV_DOUBLE)
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
+#else
+    *s = v_fma(a, b, *s);
+#endif
 }
 
 /* One register tile: mr ≤ STRIP rows by nv vectors; mr, nv, by_column and add are constants where
@@ -33,7 +45,7 @@ INLINE void tile(int mr, int nv, bool by_column, bool add, const real *a, int64_
 #pragma GCC unroll 6
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(by_column ? a[p * lda + i] : a[i * lda + p]);
-            for (int v = 0; v < nv; v++) sum[i][v] = v_fma(left, right[v], sum[i][v]);
+            for (int v = 0; v < nv; v++) add_product(&sum[i][v], left, right[v]);
         }
     }
 #pragma GCC unroll 6
@@ -95,8 +107,8 @@ INLINE void tile_finished(int mr, bool slopes, const real *a, int64_t lda, const
 #pragma GCC unroll 6
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(a[i * lda + p]);
-            sum[i][0] = v_fma(left, right[0], sum[i][0]);
-            sum[i][1] = v_fma(left, right[1], sum[i][1]);
+            add_product(&sum[i][0], left, right[0]);
+            add_product(&sum[i][1], left, right[1]);
         }
     }
 #pragma GCC unroll 6
@@ -151,24 +163,24 @@ INLINE void product_finished(bool slopes, int32_t m, const real *a, int64_t lda,
 }
 
 /* C = exp2(rows + A·B), and the sums of its rows */
-static inline void product_weights(int32_t m, const real *a, int64_t lda, const real *b,
-                                   int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
-                                   const range *columns, const finish *f) {
+static OUT_OF_LINE void product_weights(int32_t m, const real *a, int64_t lda, const real *b,
+                                        int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
+                                        const range *columns, const finish *f) {
     product_finished(false, m, a, lda, b, panel, k, c, ldc, n, columns, f);
 }
 
 /* C = weights·(rows + A·B) */
-static inline void product_slopes(int32_t m, const real *a, int64_t lda, const real *b,
-                                  int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
-                                  const range *columns, const finish *f) {
+static OUT_OF_LINE void product_slopes(int32_t m, const real *a, int64_t lda, const real *b,
+                                       int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
+                                       const range *columns, const finish *f) {
     product_finished(true, m, a, lda, b, panel, k, c, ldc, n, columns, f);
 }
 
 /* C = A·B by rows of A, only the panels of C that `columns` of the row's strip touches (NULL: all).
  */
-static inline void product_scores(int32_t m, const real *a, int64_t lda, const real *b,
-                                  int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
-                                  const range *columns) {
+static OUT_OF_LINE void product_scores(int32_t m, const real *a, int64_t lda, const real *b,
+                                       int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
+                                       const range *columns) {
     for (int32_t j = 0; j < n; j += PANEL, b += panel)
         for (int32_t i = 0, s = 0; i < m; i += STRIP, s++)
             if (!columns || (columns[s].from < j + PANEL && columns[s].to > j))
@@ -189,14 +201,15 @@ INLINE void product(bool by_column, int32_t m, const real *a, int64_t lda, const
         }
 }
 
-static inline void product_rows(int32_t m, const real *a, int64_t lda, const real *b, int64_t panel,
-                                int32_t k, real *c, int64_t ldc, int32_t n, const range *inner) {
+static OUT_OF_LINE void product_rows(int32_t m, const real *a, int64_t lda, const real *b,
+                                     int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
+                                     const range *inner) {
     product(false, m, a, lda, b, panel, k, c, ldc, n, inner);
 }
 
-static inline void product_columns(int32_t m, const real *a, int64_t lda, const real *b,
-                                   int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
-                                   const range *inner) {
+static OUT_OF_LINE void product_columns(int32_t m, const real *a, int64_t lda, const real *b,
+                                        int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
+                                        const range *inner) {
     product(true, m, a, lda, b, panel, k, c, ldc, n, inner);
 }
 
