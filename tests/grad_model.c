@@ -103,7 +103,7 @@ static void test_heads(void **state) {
         check(s);
     }
     check("task=classify ngrams=3 ngram_buckets=7");
-    check("task=classify ngrams=2 ngram_buckets=9 ngram_dropout=0.3 arch=gru");
+    check("task=classify ngrams=2 ngram_buckets=9 arch=gru");
 }
 
 static void test_recurrent(void **state) {

@@ -176,41 +176,31 @@ static void sparse_is_dense(void **state) {
         }
 }
 
-/* Adagrad by hand, under another optimiser; its rows rest between their gradients, their average does not. */
-static void adagrad_rows(void **state) {
+/* A fixed parameter has values, and nothing that a step could change them by. */
+static void fixed_is_left_alone(void **state) {
     (void)state;
-    qkv_optim_spec spec = qkv_optim_defaults(QKV_OPTIM_ADAMW);
-    spec.adagrad_lr_scale = 50;
-    spec.ema = 0.5;
+    const qkv_optim_spec spec = qkv_optim_defaults(QKV_OPTIM_ADAMW);
     qkv_params params;
     qkv_optim o;
     qkv_params_init(&params);
-    qkv_param *table = qkv_param_declare(
-        &params,
-        &(qkv_param_spec){.rows = 3, .cols = 2, .no_decay = true, .sparse = true, .adagrad = true},
-        "table");
+    qkv_param *fixed = qkv_param_declare(
+        &params, &(qkv_param_spec){.rows = 40, .cols = 3, .init = QKV_INIT_ONE, .fixed = true},
+        "fixed");
+    qkv_param *other = qkv_param_declare(
+        &params, &(qkv_param_spec){.rows = 2, .cols = 2, .init = QKV_INIT_ONE}, "other");
     assert_ok(qkv_params_allocate(&params, true));
+    qkv_params_initialise(&params, 1);
+    assert_int_equal(params.count, 124);
+    assert_int_equal(params.length, 16);
+    assert_null(fixed->tensor.grad);
+    assert_false(fixed->tensor.wants_grad);
     assert_ok(qkv_optim_init(&o, &params, &spec));
-    const int32_t row = 1;
-    for (int step = 1; step <= 3; step++) { /* gradients (3, −8), none, (4, 6) */
-        real *g = table->tensor.grad + 2;
-        table->touched.before_read(table->touched.keeper, &row, 1);
-        if (step != 2) qkv_rows_touch(&table->touched, &row, 1);
-        if (step == 1) g[0] = 3, g[1] = -8;
-        if (step == 3) g[0] = 4, g[1] = 6;
-        qkv_update u = {.lr = 0.01};
-        assert_ok(qkv_optim_step(&o, &u));
-    }
-    qkv_optim_settle(&o);
-    /* rate 0.01·50; Σ g² = 9 + 16, 64 + 36 */
-    const real after[] = {0, 0, (real)(-0.5 - 0.5 * 4 / 5), (real)(0.5 - 0.5 * 6 / 10), 0, 0};
-    assert_close("adagrad", table->tensor.data, after, 6, 1e-7);
-    /* decays 2/11, 3/12, 4/13: the average of w₁ = ∓0.5 twice, then of w₃ */
-    for (int i = 2; i < 4; i++) {
-        const double w1 = i == 2 ? -0.5 : 0.5, e1 = 9.0 / 11 * w1, e2 = e1 + 0.75 * (w1 - e1);
-        const real e3 = (real)(e2 + 9.0 / 13 * ((double)after[i] - e2));
-        assert_close("its average", o.ema + i, &e3, 1, 1e-7);
-    }
+    fill(other->tensor.grad, 4, 3);
+    qkv_update u = {.lr = 0.01};
+    assert_ok(qkv_optim_step(&o, &u));
+    qkv_params_zero_grads(&params);
+    for (int i = 0; i < 120; i++) assert_true(fixed->tensor.data[i] == 1);
+    for (int i = 0; i < 4; i++) assert_true(other->tensor.data[i] != 1);
     qkv_optim_free(&o);
     qkv_params_free(&params);
 }
@@ -340,7 +330,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matches_pytorch),
         cmocka_unit_test(sparse_is_dense),
-        cmocka_unit_test(adagrad_rows),
+        cmocka_unit_test(fixed_is_left_alone),
         cmocka_unit_test(long_history),
         cmocka_unit_test(threads_same_bits),
         cmocka_unit_test(refuses_not_finite),

@@ -192,8 +192,7 @@ static void declare_class_head(qkv_model *m, const qkv_side *from) {
     qkv_param_spec table = {.rows = c->ngram_buckets,
                             .cols = c->classes,
                             .no_decay = true,
-                            .sparse = true,
-                            .adagrad = true};
+                            .fixed = true};
     if (c->ngrams) m->head.ngrams = qkv_param_declare(&m->params, &table, "head.ngrams.weight");
 }
 

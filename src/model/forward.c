@@ -175,28 +175,19 @@ qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
     return qkv_dense_apply(t, &m->head.pooler, y, acts[m->config.pooler]);
 }
 
-/* The encoder's logits (n, classes). */
-static qkv_tensor *encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
+qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
     if (qkv_tape_stopped(t)) return &t->nothing;
     if (m->shape.head != QKV_HEAD_CLASSES)
         return qkv_tape_fail(t, &model_op, QKV_USAGE, "this model is not a classifier");
     return qkv_dense_apply(t, &m->head.classes, qkv_model_pooled(t, m, src), QKV_ACT_NONE);
 }
 
-qkv_tensor *qkv_model_votes(qkv_tape *t, qkv_model *m, const qkv_tokens *src, int32_t *voters) {
-    qkv_tensor *y = encoder_logits(t, m, src);
-    *voters = m->head.ngrams ? 2 : 1;
-    if (qkv_tape_stopped(t) || *voters == 1) return y;
-    qkv_tensor *both = qkv_concat(t, QKV_TENSORS(y, qkv_ngram_logits(t, m, src)));
-    return qkv_tensor_reshape(t, both, 2 * y->rows, y->cols);
-}
-
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
-    qkv_tensor *y = encoder_logits(t, m, src);
+    qkv_tensor *y = qkv_model_encoder_logits(t, m, src);
     if (!m->head.ngrams) return y;
     qkv_tensor *encoder = qkv_scale(t, y, (real)(0.5 * m->config.encoder_vote)),
                *ngrams =
-                   qkv_scale(t, qkv_ngram_logits(t, m, src), (real)(0.5 * m->config.ngram_vote));
+                   qkv_scale(t, qkv_model_ngram_logits(t, m, src), (real)(0.5 * m->config.ngram_vote));
     return qkv_add(t, encoder, ngrams, 0);
 }
 

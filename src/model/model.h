@@ -52,10 +52,19 @@ int64_t qkv_model_width(const qkv_model *m);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Classifier: logits (n sequences, classes), the mean over those that vote, each with its factor. */
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
-/* The logits of each voter (n·voters, classes), sequence after sequence: the encoder and, where the
- * configuration has them, the n-grams. Each is trained on its own loss. */
-qkv_tensor *qkv_model_votes(qkv_tape *t, qkv_model *m, const qkv_tokens *src, int32_t *voters);
+/* What either voter says by itself: the encoder, and (only where the configuration has them) the n-grams. */
+qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
+qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams);
+
+/* The rows of the table in which a text's n-grams have their weights, each once and that of the mark first; returns how
+ * many. `out` has room for qkv_ngram_room, some of which is only used on the way. */
+int64_t qkv_ngram_room(const qkv_config *c, int64_t len);
+int64_t qkv_ngram_rows(const qkv_config *c, const int32_t *ids, int64_t len, int32_t *out);
+int64_t qkv_ngram_mark(const qkv_config *c); /* the row of the mark, which every text has */
+/* What each of a text's n rows counts, but for the mark's, which counts 1. */
+real qkv_ngram_weight(int64_t n);
+
 /* Cross-entropy of the vocabulary head (lm, mlm, translate) on hidden states x. */
 qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,
                                  const qkv_xent_spec *spec);

@@ -68,9 +68,6 @@ struct qkv_cache {
 qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
                       const qkv_place *place, const qkv_moments *at);
 
-/* What the n-grams of each sequence say of its class: logits (n, classes). */
-qkv_tensor *qkv_ngram_logits(qkv_tape *t, const qkv_model *m, const qkv_tokens *src);
-
 /* The recurrent decoder's forward pass. */
 qkv_tensor *qkv_decode_recurrent(qkv_tape *t, const qkv_model *m, const qkv_tokens *tgt,
                                  qkv_tensor *memory, const qkv_tokens *src, qkv_cache *cache);

@@ -15,7 +15,7 @@ qkv_status qkv_weights_save(const qkv_params *params, const char *path) {
         list[i] = (qkv_to_store){.name = p->name,
                                  .dtype = REAL_DTYPE,
                                  .rank = p->spec.vector ? 1 : 2,
-                                 .data = params->values + p->offset};
+                                 .data = p->tensor.data};
         list[i].shape[0] = p->spec.vector ? p->spec.rows * p->spec.cols : p->spec.rows;
         list[i].shape[1] = p->spec.vector ? 0 : p->spec.cols;
     }
@@ -55,7 +55,7 @@ qkv_status qkv_weights_load(qkv_params *params, const char *path) {
     for (size_t i = 0; i < params->n && status == QKV_OK; i++) {
         const qkv_param *p = params->list[i];
         const qkv_stored *found = qkv_safetensors_find(&file, p->name);
-        status = found ? take(p, found, params->values + p->offset)
+        status = found ? take(p, found, p->tensor.data)
                        : qkv_fail(QKV_BAD_FILE, "there is no tensor %s", p->name);
         if (status != QKV_OK) status = qkv_fail_in(status, "%s", path);
     }
@@ -81,7 +81,7 @@ qkv_status qkv_weights_take(qkv_params *params, const char *path, qkv_weights_ta
         const qkv_param *p = params->list[i];
         const qkv_stored *found = qkv_safetensors_find(&file, p->name);
         if (found && fits(p, found)) {
-            status = take(p, found, params->values + p->offset);
+            status = take(p, found, p->tensor.data);
             out->taken++;
         } else {
             put_name(&out->fresh_names, out->fresh++, p->name, found ? " (another shape)" : "");

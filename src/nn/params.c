@@ -112,7 +112,7 @@ static qkv_param *append(qkv_params *p, const qkv_param_spec *spec, const char *
                                  .is_param = true,
                                  .name = param->name};
     p->count += elements;
-    p->length += (elements + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
+    if (!spec->fixed) p->length += (elements + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
     *find_slot(p->names, name) = param;
     return p->list[p->n++] = param;
 }
@@ -176,6 +176,11 @@ qkv_status qkv_params_allocate(qkv_params *p, bool with_grads) {
     if (with_grads) QKV_TRY_ALLOC(p->grads = zeroed(p->length));
     for (size_t i = 0; i < p->n; i++) {
         qkv_param *param = p->list[i];
+        if (param->spec.fixed) {
+            QKV_TRY_ALLOC(param->own = zeroed(param->spec.rows * param->spec.cols));
+            param->tensor.data = param->own;
+            continue;
+        }
         param->tensor.data = p->values + param->offset;
         if (!with_grads) continue;
         param->tensor.grad = p->grads + param->offset;
@@ -278,6 +283,7 @@ void qkv_params_zero_grads(qkv_params *p) {
     if (!p->grads) return;
     for (size_t i = 0; i < p->n; i++) {
         qkv_param *param = p->list[i];
+        if (param->spec.fixed) continue;
         size_t row = (size_t)param->spec.cols * sizeof(real);
         if (!param->spec.sparse) {
             memset(param->tensor.grad, 0, (size_t)param->spec.rows * row);

@@ -21,33 +21,26 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
     out->tokens = out->src.rows;
 }
 
-/* Voters learn side by side, each from its own loss, and are judged together: one that is soon
- * right must not keep the other from learning. A voter's loss has a share of the weight, so that
- * the sum is that of one classifier. */
+/* The encoder learns as if it were alone (the n-grams have learned already), and is judged together with them:
+ * what is soon right must not keep the other from learning. */
 static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
                         int64_t *n_right) {
-    int32_t voters = 1;
     const bool training = t->mode == QKV_TRAIN;
     qkv_tensor *logits =
-        training ? qkv_model_votes(t, m, &b->src, &voters) : qkv_model_classify(t, m, &b->src);
-    const size_t rows = (size_t)(b->n_targets * voters);
-    int32_t *targets = qkv_tape_alloc(t, NULL, rows * sizeof *targets);
-    real *weights = qkv_tape_alloc(t, NULL, rows * sizeof *weights);
-    if (!targets || !weights) return &t->nothing;
-    for (size_t i = 0; i < rows; i++) {
-        targets[i] = b->targets[i / (size_t)voters];
-        const bool weighed = training && spec->class_weights;
-        weights[i] = (weighed ? spec->class_weights[targets[i]] : 1) / (real)voters;
+        training ? qkv_model_encoder_logits(t, m, &b->src) : qkv_model_classify(t, m, &b->src);
+    real *weights = NULL;
+    if (training && spec->class_weights) {
+        weights = qkv_tape_alloc(t, NULL, (size_t)b->n_targets * sizeof *weights);
+        if (!weights) return &t->nothing;
+        for (int64_t i = 0; i < b->n_targets; i++) weights[i] = spec->class_weights[b->targets[i]];
     }
-    qkv_tensor *root = qkv_xent(t, logits, NULL, NULL,
-                                &(qkv_xent_spec){.targets = targets,
-                                                 .weights = weights,
-                                                 .smoothing = training ? (real)spec->smoothing : 0,
-                                                 .agree = training ? (real)spec->r_drop : 0,
-                                                 .scale = 1,
-                                                 .n_right = n_right});
-    if (n_right) *n_right /= voters;
-    return root;
+    return qkv_xent(t, logits, NULL, NULL,
+                    &(qkv_xent_spec){.targets = b->targets,
+                                     .weights = weights,
+                                     .smoothing = training ? (real)spec->smoothing : 0,
+                                     .agree = training ? (real)spec->r_drop : 0,
+                                     .scale = 1,
+                                     .n_right = n_right});
 }
 
 const qkv_task qkv_task_classify = {

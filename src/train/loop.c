@@ -121,7 +121,6 @@ static qkv_status make_ready(qkv_loop *l) {
     qkv_optim_spec optim = qkv_optim_defaults((qkv_optim_kind)c->optimizer);
     optim.beta2 = c->beta2;
     optim.decay = c->weight_decay;
-    optim.adagrad_lr_scale = c->ngram_lr / c->lr;
     optim.ema = c->ema;
     l->task.smoothing = c->label_smoothing;
     l->task.r_drop = c->r_drop;
@@ -137,6 +136,7 @@ static qkv_status make_ready(qkv_loop *l) {
     bool found = false;
     if (l->cpu_start == 0) l->cpu_start = qkv_cpu_seconds();
     if (l->run) QKV_TRY(qkv_loop_restore(l, "last", &found));
+    if (!found) QKV_TRY(qkv_loop_fit_ngrams(l));
     if (l->timed) QKV_TRY(qkv_loop_find_steps(l));
     set_schedule(l);
     return QKV_OK;

@@ -79,6 +79,9 @@ qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum);
 /* Of a classifier with several voters: sets the factors with which the validation's loss is least. Else nothing. */
 qkv_status qkv_loop_weigh_votes(qkv_loop *l);
 
+/* Of a classifier with n-grams: finds their weights from the training data. Else nothing. */
+qkv_status qkv_loop_fit_ngrams(qkv_loop *l);
+
 /* Processor seconds of the run so far, those before resuming included. */
 double qkv_loop_cpu(const qkv_loop *l);
 

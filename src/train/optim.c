@@ -50,19 +50,6 @@ static void sgd(const qkv_optim *o, const update *u) {
                         o->spec.momentum, u->decay, o->spec.nesterov, u->g_scale);
 }
 
-/* For rows of a few columns, so not worth a kernel:
- *   g ← g_scale·g,  a ← a + g²,  w ← w − lr·g / (√a + ε) */
-static void adagrad(const qkv_optim *o, const update *u) {
-    const double scale = o->spec.adagrad_lr_scale ? o->spec.adagrad_lr_scale : 1;
-    const real lr = (real)(u->lr * scale), eps = (real)1e-10;
-    real *restrict w = o->params->values + u->at, *restrict a = o->m + u->at;
-    for (int64_t i = 0; i < u->n; i++) {
-        const real g = (real)u->g_scale * u->g[i];
-        a[i] += g * g;
-        w[i] -= lr * g / ((real)sqrt((double)a[i]) + eps);
-    }
-}
-
 static const struct optim_row {
     void (*run)(const qkv_optim *o, const update *u);
     bool has_v, muon;
@@ -115,9 +102,8 @@ static double decay_of(const qkv_optim *o, const qkv_param *p) {
 }
 
 /* Would updates without gradient leave this row as it is? (So of rows that no batch has touched
- * yet, and of all rows under Adagrad.) */
+ * yet.) */
 static bool at_rest(const qkv_optim *o, const qkv_param *p, int64_t at) {
-    if (p->spec.adagrad) return true;
     const size_t bytes = (size_t)p->spec.cols * sizeof(real);
     return decay_of(o, p) == 0 && memcmp(o->m + at, o->zeros, bytes) == 0 &&
            (!o->v || memcmp(o->v + at, o->zeros, bytes) == 0);
@@ -221,6 +207,7 @@ static int64_t cut(const qkv_params *params, chunk *chunks) {
     for (size_t i = 0; i < params->n; i++) {
         const qkv_param_spec *p = &params->list[i]->spec;
         const int64_t step = chunk_rows(p);
+        if (p->fixed) continue;
         for (int64_t row = 0; row < p->rows; row += step, n++)
             if (chunks) chunks[n] = (chunk){i, row, p->rows - row < step ? p->rows - row : step};
     }
@@ -388,14 +375,13 @@ static void update_chunk(const qkv_optim *o, const chunk *k, double lr, double g
             p->touched.seen[row] = 0;
         }
         if (factor != 0)
-            (p->spec.adagrad ? adagrad : table[o->spec.kind].run)(o,
-                                                                  &(update){.at = at,
-                                                                            .n = n,
-                                                                            .g = g,
-                                                                            .lr = lr * factor,
-                                                                            .decay = decay_of(o, p),
-                                                                            .g_scale = g_scale,
-                                                                            .step = o->step});
+            table[o->spec.kind].run(o, &(update){.at = at,
+                                                 .n = n,
+                                                 .g = g,
+                                                 .lr = lr * factor,
+                                                 .decay = decay_of(o, p),
+                                                 .g_scale = g_scale,
+                                                 .step = o->step});
         average(o, at, n, o->step);
         memset(g, 0, (size_t)n * sizeof *g);
     }

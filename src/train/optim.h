@@ -5,9 +5,8 @@
  * has the bits of the dense update (AdamW, Adam and SGD alike; Muon leaves tables to AdamW) while a
  * step costs only the rows it reads. Call qkv_optim_prepare with the ids of the coming batch, and
  * qkv_optim_settle before a whole table is read (evaluation, checkpoint) and before lr_scale
- * changes. The moving average of the weights is replayed with them. A table that asks
- * for Adagrad keeps its sums of squares where others have first moments; a step without gradient
- * leaves its rows as they are. Muon treats matrices that are neither lookup tables nor marked
+ * changes. The moving average of the weights is replayed with them. Fixed
+ * parameters are left alone. Muon treats matrices that are neither lookup tables nor marked
  * no_decay; the rest gets AdamW. */
 #ifndef QKV_TRAIN_OPTIM_H
 #define QKV_TRAIN_OPTIM_H
@@ -29,7 +28,6 @@ typedef struct qkv_optim_spec {
     bool nesterov;            /* SGD, Muon */
     double decay;             /* weight decay, off where the parameter says no_decay */
     double muon_lr_scale;     /* Muon's rate relative to lr; 0 means 1 */
-    double adagrad_lr_scale;  /* Adagrad's (parameters that ask for it); 0 means 1 */
     double ema;               /* decay of the moving average of the weights; 0: none is kept */
 } qkv_optim_spec;
 

@@ -253,7 +253,9 @@ static size_t bytes_to_save(const qkv_loop *l) {
     const qkv_optim *o = &l->stepper.optim;
     int64_t copies = 2 + (o->v != NULL) + (o->ema != NULL);
     for (int64_t i = 0; i < l->average.n; i++) copies += !l->average.kept[i].stored;
-    return (size_t)(copies * qkv_model_params(l->model)->length) * sizeof(real) + (1 << 20);
+    const qkv_params *p = qkv_model_params(l->model);
+    /* all fixed parameters once, beside the copies of the others */
+    return (size_t)(copies * p->length + p->count) * sizeof(real) + (1 << 20);
 }
 
 /* Rank 0's part: all that is written. */

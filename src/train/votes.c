@@ -8,9 +8,9 @@
 
 #include <math.h>
 
-enum { TRIED = 11, CELLS = TRIED * TRIED };
+enum { TRIED = 15, CELLS = TRIED * TRIED };
 
-/* ⅛ … 4 in steps of √2. */
+/* ⅛ … 16 in steps of √2. */
 static double factor(int i) {
     return exp2(0.5 * i - 3);
 }
@@ -33,20 +33,20 @@ static qkv_status add_batch(qkv_loop *l, int64_t i, double *losses) {
     qkv_tape *t = &l->stepper.tape;
     qkv_batch batch = {0};
     int64_t n;
-    int32_t voters;
     const int64_t *examples = qkv_batcher_get(&l->valid_batches, i, &n);
     qkv_tape_begin(t, QKV_EVAL, l->stepper.seed, (uint64_t)i);
     batch.n_sequences = n;
     qkv_task_get(QKV_TASK_CLASSIFY)
         ->assemble(t, &l->stepper.task, &l->valid_batches, examples, n, &batch);
     QKV_TRY(qkv_tape_status(t));
-    const qkv_tensor *votes = qkv_model_votes(t, l->model, &batch.src, &voters);
+    const qkv_tensor *encoder = qkv_model_encoder_logits(t, l->model, &batch.src),
+                     *ngrams = qkv_model_ngram_logits(t, l->model, &batch.src);
     QKV_TRY(qkv_tape_status(t));
     for (int64_t k = 0; k < batch.n_targets; k++)
         for (int c = 0; c < CELLS; c++)
             losses[c] +=
-                loss_of(votes->data + 2 * k * votes->ld, votes->data + (2 * k + 1) * votes->ld,
-                        votes->cols, batch.targets[k], factor(c / TRIED), factor(c % TRIED));
+                loss_of(encoder->data + k * encoder->ld, ngrams->data + k * ngrams->ld,
+                        encoder->cols, batch.targets[k], factor(c / TRIED), factor(c % TRIED));
     return QKV_OK;
 }
 

@@ -1,0 +1,206 @@
+/* The weights of a classifier's n-grams, found before the steps.
+ *
+ * They are a convex problem with a few non-zero features a text, so there is no need of gradient steps beside
+ * the encoder's: each class against the rest is a support vector machine with squared slack,
+ *     minimise ½ |u|² + C Σ_i max(0, 1 − y_i u·x̃_i)²,
+ * solved in its dual by one coordinate α_i ≥ 0 at a time (Hsieh et al. 2008): a few passes over the texts, each
+ * as cheap as counting them. The features x̃ are those of ngram_head.c, each times the logarithm of how much more
+ * often it stands in texts of the class than in others (Wang and Manning 2012):
+ *     r_gk = log( ((n_gk + a π_k) / N_k) / ((n_g − n_gk + a (1 − π_k)) / (N − N_k)) )
+ * with n_gk texts of class k that have n-gram g, N_k all of k's n-grams, π_k = N_k / N, and a made-up texts in
+ * proportion to the classes, so that an n-gram seen once says little and one never seen nothing. What is kept
+ * is w = r u, so that w·x is the decision and an update of α by d adds d r² x to w.
+ *
+ * Texts are taken in an order that depends on the seed alone, and one after another: the same bits on any number of
+ * threads and on every rank. Only hashing, which is most of the work, is spread over threads, a block of texts
+ * at a time; nothing is kept of a text but one number a class, so the data may be larger than memory. */
+#include "base/mem.h"
+#include "base/thread.h"
+#include "train/loop.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    AHEAD = 12,  /* rows of the table asked for before they are read: it is larger than the cache */
+    BLOCK = 512, /* texts that are hashed at a time */
+    ALPHAS = 1 << 27, /* most coordinates: of more texts × classes only some texts are used */
+};
+static const double ENOUGH = 0.001; /* of a coordinate's gradient, 1 where nothing is learned yet */
+
+typedef struct fit {
+    qkv_loop *loop;
+    const qkv_config *config;
+    int64_t texts, classes;
+    real *table;               /* by row: w of each class, then n_gk and later r² of each */
+    real *alpha;               /* (texts, classes) */
+    real *score, *size, *move; /* by class, of the text at hand */
+    double *total;             /* by class: N_k */
+    int64_t pass;
+    double worst; /* largest gradient of a coordinate that moved in this pass */
+    /* the block at hand */
+    int64_t number[BLOCK], example[BLOCK]; /* of the texts, among those used and among all */
+    int64_t from[BLOCK], n[BLOCK];         /* where each one's rows begin, and how many */
+    int32_t *rows;
+    int64_t cap;
+} fit;
+
+/* ---- texts ---- */
+
+/* Hashes the `n` texts that the pass takes from its i-th on. */
+static qkv_status hash_block(fit *f, int64_t i, int64_t n) {
+    const qkv_rng all = {.seed = (uint64_t)f->loop->config.seed, .stream = 0x6e6772616d},
+                  order = qkv_rng_derive(all, 1, (uint64_t)f->pass);
+    const qkv_encoded *data = f->loop->train;
+    int64_t room = 0, len;
+    for (int64_t k = 0; k < n; k++) {
+        f->number[k] = (int64_t)qkv_rng_permute(order, (uint64_t)f->texts, (uint64_t)(i + k));
+        f->example[k] = (int64_t)qkv_rng_permute(all, (uint64_t)data->n, (uint64_t)f->number[k]);
+        f->from[k] = room;
+        qkv_encoded_ids(data, f->example[k], 0, &len);
+        room += qkv_ngram_room(f->config, len);
+    }
+    if (room > f->cap) {
+        qkv_free(f->rows);
+        f->cap = 0;
+        QKV_TRY_ALLOC(f->rows = qkv_alloc((size_t)room * sizeof *f->rows));
+        f->cap = room;
+    }
+    QKV_PARALLEL_FOR_UNEVEN
+    for (int64_t k = 0; k < n; k++) {
+        int64_t size;
+        const int32_t *ids = qkv_encoded_ids(data, f->example[k], 0, &size);
+        f->n[k] = qkv_ngram_rows(f->config, ids, size, f->rows + f->from[k]);
+    }
+    return QKV_OK;
+}
+
+/* One pass: `visit` for each text k of each block, in the pass's order. */
+static qkv_status each_text(fit *f, void (*visit)(fit *f, int64_t k)) {
+    for (int64_t i = 0; i < f->texts; i += BLOCK) {
+        const int64_t n = f->texts - i < BLOCK ? f->texts - i : BLOCK;
+        QKV_TRY(hash_block(f, i, n));
+        for (int64_t k = 0; k < n; k++) visit(f, k);
+        qkv_progress alive = {.kind = QKV_PROGRESS_ALIVE};
+        QKV_TRY(qkv_loop_tell(f->loop, &alive));
+    }
+    return QKV_OK;
+}
+
+/* ---- how much more often ---- */
+
+static real *weight_of(const fit *f, int64_t row) {
+    return f->table + 2 * row * f->classes;
+}
+static real *square_of(const fit *f, int64_t row) {
+    return weight_of(f, row) + f->classes;
+}
+
+static void count_text(fit *f, int64_t k) {
+    const int32_t *rows = f->rows + f->from[k], label = f->loop->train->label[f->example[k]];
+    for (int64_t j = 0; j < f->n[k]; j++) square_of(f, rows[j])[label] += 1;
+    f->total[label] += (double)f->n[k];
+}
+
+/* Counts to r², row by row. */
+static void weigh_rows(fit *f) {
+    const double prior = f->loop->config.ngram_prior;
+    double all = 0;
+    for (int64_t c = 0; c < f->classes; c++) all += f->total[c];
+    QKV_PARALLEL_FOR
+    for (int64_t row = 0; row < f->config->ngram_buckets; row++) {
+        real *const x = square_of(f, row);
+        double here = 0;
+        for (int64_t c = 0; c < f->classes; c++) here += (double)x[c];
+        for (int64_t c = 0; c < f->classes && here > 0; c++) {
+            const double in = f->total[c], share = in / all;
+            if (in == 0 || in == all) { /* no text of this class, or of no other */
+                x[c] = 0;
+                continue;
+            }
+            const double r = log(((double)x[c] + prior * share) / in * (all - in) /
+                                 (here - (double)x[c] + prior * (1 - share)));
+            x[c] = (real)(r * r);
+        }
+    }
+    /* what every text has tells nothing apart, but lets the decision lie off the middle */
+    real *const mark = square_of(f, qkv_ngram_mark(f->config));
+    for (int64_t c = 0; c < f->classes; c++) mark[c] = 1;
+}
+
+/* ---- the dual ---- */
+
+/* The best α of each class for this text, all others as they are. */
+static void solve_text(fit *f, int64_t k) {
+    const qkv_loop *l = f->loop;
+    const int64_t classes = f->classes, n = f->n[k];
+    const int32_t *rows = f->rows + f->from[k], label = l->train->label[f->example[k]];
+    real *restrict score = f->score, *restrict size = f->size, *restrict move = f->move;
+    const real each = qkv_ngram_weight(n);
+    memset(score, 0, (size_t)classes * sizeof *score);
+    memset(size, 0, (size_t)classes * sizeof *size);
+    for (int64_t j = 0; j < n; j++) {
+        if (j + AHEAD < n) __builtin_prefetch(weight_of(f, rows[j + AHEAD]));
+        const real x = j ? each : 1, *w = weight_of(f, rows[j]), *square = w + classes;
+        for (int64_t c = 0; c < classes; c++) {
+            score[c] += x * w[c];
+            size[c] += x * x * square[c];
+        }
+    }
+    const real cost = (real)l->config.ngram_cost * (l->class_weights ? l->class_weights[label] : 1);
+    const real slack = 1 / (2 * cost);
+    real *const alpha = f->alpha + f->number[k] * classes;
+    double most = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        const real y = c == label ? 1 : -1, g = y * score[c] - 1 + slack * alpha[c];
+        const real to = alpha[c] - g / (size[c] + slack), next = to > 0 ? to : 0;
+        if (next != alpha[c]) most = fmax(most, fabs((double)g));
+        move[c] = y * (next - alpha[c]);
+        alpha[c] = next;
+    }
+    f->worst = fmax(f->worst, most);
+    for (int64_t j = 0; j < n && most > 0; j++) {
+        const real x = j ? each : 1;
+        real *w = weight_of(f, rows[j]);
+        for (int64_t c = 0; c < classes; c++) w[c] += move[c] * x * w[classes + c];
+    }
+}
+
+static qkv_status solve(fit *f) {
+    QKV_TRY(each_text(f, count_text));
+    weigh_rows(f);
+    for (f->pass = 0, f->worst = INFINITY;
+         f->pass < f->loop->config.ngram_passes && f->worst > ENOUGH; f->pass++) {
+        f->worst = 0;
+        QKV_TRY(each_text(f, solve_text));
+    }
+    return QKV_OK;
+}
+
+qkv_status qkv_loop_fit_ngrams(qkv_loop *l) {
+    const qkv_config *config = qkv_model_config(l->model);
+    if (config->task != QKV_TASK_CLASSIFY || !config->ngrams) return QKV_OK;
+    fit f = {.loop = l, .config = config, .classes = config->classes};
+    const size_t classes = (size_t)f.classes, cells = (size_t)config->ngram_buckets * classes;
+    f.texts = l->train->n < ALPHAS / f.classes ? l->train->n : ALPHAS / f.classes;
+    f.table = qkv_alloc_aligned(2 * cells * sizeof *f.table); /* in large pages */
+    if (f.table) memset(f.table, 0, 2 * cells * sizeof *f.table);
+    f.alpha = qkv_zalloc((size_t)f.texts * classes, sizeof *f.alpha);
+    f.score = qkv_zalloc(3 * classes, sizeof *f.score);
+    f.total = qkv_zalloc(classes, sizeof *f.total);
+    qkv_status status = QKV_FAILED;
+    if (f.table && f.alpha && f.score && f.total) {
+        f.size = f.score + classes;
+        f.move = f.size + classes;
+        status = solve(&f);
+    }
+    real *const w = qkv_param_find(qkv_model_params(l->model), "head.ngrams.weight")->tensor.data;
+    for (int64_t row = 0; row < config->ngram_buckets && status == QKV_OK; row++)
+        memcpy(w + row * f.classes, weight_of(&f, row), classes * sizeof *w);
+    qkv_free(f.table);
+    qkv_free(f.alpha);
+    qkv_free(f.score);
+    qkv_free(f.total);
+    qkv_free(f.rows);
+    return status;
+}
