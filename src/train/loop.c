@@ -188,6 +188,8 @@ static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
                       .norm = u->norm,
                       .tokens_per_s = (double)r->tokens / l->recent_seconds};
     p.gflops = 6 * r->macs / l->recent_seconds * 1e-9;
+    if (l->peak > 0)
+        l->peak = fmax(l->peak, p.gflops); /* it was measured while others had the processor */
     p.share = l->peak > 0 ? p.gflops / l->peak : 0;
     p.seconds_left =
         (qkv_now() - l->started) / (double)(l->step - l->started_at) * (double)(l->steps - l->step);
