@@ -111,10 +111,10 @@ static void described(void **state) {
 enum { TEXTS = 60, ROWS = 2003, ROOM = 64 };
 
 /* Texts of six tokens: that of the class, and others by chance; one text in nine has the token of another class. */
-static void make_texts(qkv_encoded *e) {
+static void make_texts(qkv_encoded *e, int from, int to) {
     const qkv_rng rng = {.seed = 5};
     qkv_encoded_init(e, 1);
-    for (int i = 0; i < TEXTS; i++) {
+    for (int i = from; i < to; i++) {
         int32_t ids[6];
         for (int k = 0; k < 6; k++)
             ids[k] = 3 + (int32_t)(8 * qkv_rng_uniform(rng, (uint64_t)(6 * i + k)));
@@ -156,7 +156,7 @@ static void fit_is_the_best(void **state) {
     loop.config.ngram_prior = prior;
     loop.config.ngram_passes = 1000;
     qkv_encoded texts;
-    make_texts(&texts);
+    make_texts(&texts, 0, TEXTS);
     loop.train = &texts;
     loop.model = tiny_model("task=classify classes=3 ngrams=2 ngram_buckets=2003", true, 1);
     const qkv_config *config = qkv_model_config(loop.model);
@@ -164,7 +164,7 @@ static void fit_is_the_best(void **state) {
     static real one[ROWS * CLASSES];
     for (int threads = 1; threads <= 3; threads++) {
         qkv_threads_set(threads);
-        assert_ok(qkv_loop_fit_ngrams(&loop));
+        assert_ok(qkv_loop_fit_ngrams(&loop, false));
         if (threads == 1) memcpy(one, table_of(loop.model), sizeof one);
         assert_same_bits("threads", table_of(loop.model), one, ROWS * CLASSES);
     }
@@ -193,7 +193,20 @@ static void fit_is_the_best(void **state) {
         assert_true(size > 1);
         assert_true(left < 1e-3 * size); /* where nothing is learned both are alike */
     }
+    /* a part held out and put back again */
+    qkv_encoded train, held;
+    make_texts(&train, 0, 45);
+    make_texts(&held, 45, TEXTS);
+    loop.train = &train;
+    loop.valid = &held;
+    loop.valid_held_out = true;
+    assert_ok(qkv_loop_fit_ngrams(&loop, false));
+    assert_true(memcmp(table_of(loop.model), one, sizeof one) != 0);
+    assert_ok(qkv_loop_fit_ngrams(&loop, true));
+    assert_same_bits("put back", table_of(loop.model), one, ROWS * CLASSES);
     qkv_model_free(loop.model);
+    qkv_encoded_free(&train);
+    qkv_encoded_free(&held);
     qkv_encoded_free(&texts);
 }
 

@@ -426,6 +426,7 @@ static qkv_status train(qkv_run *r) {
                   .train = &r->train_ids,
                   .train_rows = r->train_rows,
                   .valid = r->valid_ids.n && !r->train.overfit ? &r->valid_ids : NULL,
+                  .valid_held_out = r->valid_ids.n && !r->train.overfit && !r->has_valid_corpus,
                   .run = r->request->out,
                   .progress = qkv_run_tell,
                   .user = r,

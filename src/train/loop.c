@@ -136,7 +136,7 @@ static qkv_status make_ready(qkv_loop *l) {
     bool found = false;
     if (l->cpu_start == 0) l->cpu_start = qkv_cpu_seconds();
     if (l->run) QKV_TRY(qkv_loop_restore(l, "last", &found));
-    if (!found) QKV_TRY(qkv_loop_fit_ngrams(l));
+    if (!found) QKV_TRY(qkv_loop_fit_ngrams(l, false));
     if (l->timed) QKV_TRY(qkv_loop_find_steps(l));
     set_schedule(l);
     return QKV_OK;

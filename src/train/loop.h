@@ -32,6 +32,7 @@ typedef struct qkv_loop {
     const int64_t
         *train_rows; /* the row of the data (from 1) that each example was made of; NULL: unknown */
     const qkv_encoded *valid; /* NULL: no validation */
+    bool valid_held_out;      /* it is a part of the training data that was set aside */
     const char *run;          /* folder of the run; NULL: nothing is written */
     bool (*progress)(void *user, const qkv_progress *p); /* NULL: silent; false asks to stop */
     void *user;
@@ -79,8 +80,9 @@ qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum);
 /* Of a classifier with several voters: sets the factors with which the validation's loss is least. Else nothing. */
 qkv_status qkv_loop_weigh_votes(qkv_loop *l);
 
-/* Of a classifier with n-grams: finds their weights from the training data. Else nothing. */
-qkv_status qkv_loop_fit_ngrams(qkv_loop *l);
+/* Of a classifier with n-grams: finds their weights from the training data; from all of it once nothing is to be judged by
+ * the part held out. Else nothing. */
+qkv_status qkv_loop_fit_ngrams(qkv_loop *l, bool held_out_too);
 
 /* Processor seconds of the run so far, those before resuming included. */
 double qkv_loop_cpu(const qkv_loop *l);

@@ -31,33 +31,41 @@ static const double ENOUGH = 0.001; /* of a coordinate's gradient, 1 where nothi
 typedef struct fit {
     qkv_loop *loop;
     const qkv_config *config;
-    int64_t texts, classes;
-    real *table;               /* by row: w of each class, then n_gk and later r² of each */
-    real *alpha;               /* (texts, classes) */
-    real *score, *size, *move; /* by class, of the text at hand */
-    double *total;             /* by class: N_k */
+    int64_t all, texts, classes; /* texts there are; those used */
+    real *table;                 /* by row: w of each class, then n_gk and later r² of each */
+    real *alpha;                 /* (texts, classes) */
+    real *score, *size, *move;   /* by class, of the text at hand */
+    double *total;               /* by class: N_k */
     int64_t pass;
     double worst; /* largest gradient of a coordinate that moved in this pass */
     /* the block at hand */
     int64_t number[BLOCK], example[BLOCK]; /* of the texts, among those used and among all */
     int64_t from[BLOCK], n[BLOCK];         /* where each one's rows begin, and how many */
+    int32_t label[BLOCK];
     int32_t *rows;
     int64_t cap;
 } fit;
 
 /* ---- texts ---- */
 
+/* The ids and the label of text i: those that are trained on come first, then those held out. */
+static const int32_t *text_of(const fit *f, int64_t i, int64_t *len, int32_t *label) {
+    const qkv_encoded *data = f->loop->train;
+    if (i >= data->n) i -= data->n, data = f->loop->valid;
+    *label = data->label[i];
+    return qkv_encoded_ids(data, i, 0, len);
+}
+
 /* Hashes the `n` texts that the pass takes from its i-th on. */
 static qkv_status hash_block(fit *f, int64_t i, int64_t n) {
     const qkv_rng all = {.seed = (uint64_t)f->loop->config.seed, .stream = 0x6e6772616d},
                   order = qkv_rng_derive(all, 1, (uint64_t)f->pass);
-    const qkv_encoded *data = f->loop->train;
     int64_t room = 0, len;
     for (int64_t k = 0; k < n; k++) {
         f->number[k] = (int64_t)qkv_rng_permute(order, (uint64_t)f->texts, (uint64_t)(i + k));
-        f->example[k] = (int64_t)qkv_rng_permute(all, (uint64_t)data->n, (uint64_t)f->number[k]);
+        f->example[k] = (int64_t)qkv_rng_permute(all, (uint64_t)f->all, (uint64_t)f->number[k]);
         f->from[k] = room;
-        qkv_encoded_ids(data, f->example[k], 0, &len);
+        text_of(f, f->example[k], &len, &f->label[k]);
         room += qkv_ngram_room(f->config, len);
     }
     if (room > f->cap) {
@@ -69,7 +77,8 @@ static qkv_status hash_block(fit *f, int64_t i, int64_t n) {
     QKV_PARALLEL_FOR_UNEVEN
     for (int64_t k = 0; k < n; k++) {
         int64_t size;
-        const int32_t *ids = qkv_encoded_ids(data, f->example[k], 0, &size);
+        int32_t label;
+        const int32_t *ids = text_of(f, f->example[k], &size, &label);
         f->n[k] = qkv_ngram_rows(f->config, ids, size, f->rows + f->from[k]);
     }
     return QKV_OK;
@@ -97,7 +106,7 @@ static real *square_of(const fit *f, int64_t row) {
 }
 
 static void count_text(fit *f, int64_t k) {
-    const int32_t *rows = f->rows + f->from[k], label = f->loop->train->label[f->example[k]];
+    const int32_t *rows = f->rows + f->from[k], label = f->label[k];
     for (int64_t j = 0; j < f->n[k]; j++) square_of(f, rows[j])[label] += 1;
     f->total[label] += (double)f->n[k];
 }
@@ -134,7 +143,7 @@ static void weigh_rows(fit *f) {
 static void solve_text(fit *f, int64_t k) {
     const qkv_loop *l = f->loop;
     const int64_t classes = f->classes, n = f->n[k];
-    const int32_t *rows = f->rows + f->from[k], label = l->train->label[f->example[k]];
+    const int32_t *rows = f->rows + f->from[k], label = f->label[k];
     real *restrict score = f->score, *restrict size = f->size, *restrict move = f->move;
     const real each = qkv_ngram_weight(n);
     memset(score, 0, (size_t)classes * sizeof *score);
@@ -177,12 +186,13 @@ static qkv_status solve(fit *f) {
     return QKV_OK;
 }
 
-qkv_status qkv_loop_fit_ngrams(qkv_loop *l) {
+qkv_status qkv_loop_fit_ngrams(qkv_loop *l, bool held_out_too) {
     const qkv_config *config = qkv_model_config(l->model);
     if (config->task != QKV_TASK_CLASSIFY || !config->ngrams) return QKV_OK;
     fit f = {.loop = l, .config = config, .classes = config->classes};
     const size_t classes = (size_t)f.classes, cells = (size_t)config->ngram_buckets * classes;
-    f.texts = l->train->n < ALPHAS / f.classes ? l->train->n : ALPHAS / f.classes;
+    f.all = l->train->n + (held_out_too && l->valid_held_out ? l->valid->n : 0);
+    f.texts = f.all < ALPHAS / f.classes ? f.all : ALPHAS / f.classes;
     f.table = qkv_alloc_aligned(2 * cells * sizeof *f.table); /* in large pages */
     if (f.table) memset(f.table, 0, 2 * cells * sizeof *f.table);
     f.alpha = qkv_zalloc((size_t)f.texts * classes, sizeof *f.alpha);

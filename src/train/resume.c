@@ -319,5 +319,6 @@ qkv_status qkv_loop_conclude(qkv_loop *l) {
     l->step = step, l->best_step = best_step, l->best = best, l->cpu_before = cpu_before;
     qkv_optim_settle(&l->stepper.optim);
     qkv_average_enter(&l->average);
-    return qkv_loop_weigh_votes(l);
+    QKV_TRY(qkv_loop_weigh_votes(l));
+    return qkv_loop_fit_ngrams(l, true);
 }
