@@ -31,6 +31,17 @@ INLINE void add_product(vreal *s, vreal a, vreal b) {
 #endif
 }
 
+/* s += a·b. With 12 sums AVX2 has no register to spare: the instruction is named whole, or the
+ * compiler keeps constants of the code around and one of the sums in memory, which then waits for
+ * itself. */
+INLINE void multiply_add(vreal *s, vreal a, vreal b) {
+#if defined(__AVX2__) && VW == 8 && !defined(QKV_DOUBLE)
+    __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
+#else
+    *s = v_fma(a, b, *s);
+#endif
+}
+
 /* One register tile: mr ≤ STRIP rows by nv vectors; mr, nv, by_column and add are constants where
  * it is inlined. */
 INLINE void tile(int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
