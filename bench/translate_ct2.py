@@ -14,11 +14,7 @@ import sys
 import tempfile
 import time
 
-import ctranslate2
 import numpy as np
-from ctranslate2.specs import common_spec, transformer_spec
-from safetensors.numpy import load_file
-from tokenizers import Tokenizer
 
 
 def positions(config, n):
@@ -30,6 +26,8 @@ def positions(config, n):
 
 
 def export(folder, tokens, special, out):
+    from ctranslate2.specs import common_spec, transformer_spec
+    from safetensors.numpy import load_file
     config = json.load(open(os.path.join(folder, "config.json")))
     w = load_file(os.path.join(folder, "model.safetensors"))
     layers = (config["encoder_layers"] or config["layers"], config["decoder_layers"] or config["layers"])
@@ -127,6 +125,8 @@ def qkv(a, lines):
 
 def ct2(a, lines):
     """The same with CTranslate2; it gets tokens."""
+    import ctranslate2
+    from tokenizers import Tokenizer
     tok = Tokenizer.from_file(os.path.join(a.folder, "tokenizer.json"))
     by_id = [tok.id_to_token(i) for i in range(tok.get_vocab_size())]
     special = [next((t for t in names if t in by_id), None) for names in
@@ -178,7 +178,7 @@ def main():
                 f.write((text if a.who == "qkv" else run.text(text)) + "\n")
     print(json.dumps({"words_per_s": round(words / best, 1), "sentence_ms": round(1e3 * best / len(lines), 3),
                       "words": words, "beam": a.beam, "single": a.single, "type": a.type, "threads": a.threads,
-                      "who": a.who, "ctranslate2": ctranslate2.__version__}))
+                      "who": a.who}))
 
 
 main()

@@ -50,7 +50,10 @@ static size_t batch_size(const job *j, const qkv_search_item *longest) {
     const size_t layers = (size_t)(c->decoder_layers ? c->decoder_layers : c->layers);
     const size_t per_token = beam * layers * 4 * (size_t)c->d_model * sizeof(real);
     const size_t tokens = (size_t)longest->max_length + (size_t)longest->n_begin;
-    const size_t limits[] = {BATCH_ROWS / beam, (j->n_order + threads - 1) / threads,
+    /* As many for every thread, and all of a size: none waits for the last. */
+    const size_t rows = beam < BATCH_ROWS ? BATCH_ROWS / beam : 1,
+                 batches = (j->n_order + threads * rows - 1) / (threads * rows) * threads;
+    const size_t limits[] = {(j->n_order + batches - 1) / batches,
                              BATCH_TOKENS / (size_t)(longest->n_src + longest->n_begin),
                              CACHE_BYTES / (tokens * per_token)};
     size_t n = j->n_order;
