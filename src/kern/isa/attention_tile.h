@@ -21,22 +21,11 @@ static inline int64_t round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/* s += a·b. On AVX2 all 16 registers are taken, and compilers let sums fall out of them into memory,
- * inside the loop; so there the instruction is named whole, as in gemm_tile.c. */
+/* s += a·b. With 12 sums AVX2 has no register to spare: the instruction is named whole, or the
+ * compiler keeps one of the sums in memory, inside the loop, where it waits for itself. */
 INLINE void add_product(vreal *s, vreal a, vreal b) {
 #if defined(__AVX2__) && VW == 8 && !defined(QKV_DOUBLE)
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
-#else
-    *s = v_fma(a, b, *s);
-#endif
-}
-
-/* s += a·b. With 12 sums AVX2 has no register to spare: the instruction is named whole, or the
- * compiler keeps constants of the code around and one of the sums in memory, which then waits for
- * itself. */
-INLINE void multiply_add(vreal *s, vreal a, vreal b) {
-#if defined(__AVX2__) && VW == 8 && !defined(QKV_DOUBLE)
-    __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
 #else
     *s = v_fma(a, b, *s);
 #endif
@@ -133,6 +122,8 @@ INLINE void tile_finished(int mr, bool slopes, const real *a, int64_t lda, const
         }
         if (!slopes && f->sums)
             v_store(f->sums + i * VW, v_load(f->sums + i * VW) + (sum[i][0] + sum[i][1]));
+        /* Row by row: all at once would need more registers than there are. */
+        __asm__ volatile("" : : : "memory");
     }
 }
 
