@@ -1,7 +1,7 @@
 #!/bin/sh
 # Translation of qkv beside CTranslate2's: the same weights and sentences, every translation LENGTH tokens long, interleaved, best of
-# REPS runs.
-#   REPS=5 MODEL=DIR SOURCE=test_2016_flickr.de LENGTH=14 THREADS=2 sh bench/translate.sh
+# REPS runs of PASSES passes each.
+#   REPS=5 PASSES=3 MODEL=DIR SOURCE=test_2016_flickr.de LENGTH=14 THREADS=2 sh bench/translate.sh
 # MODEL is a translator that CTranslate2 can take (see translate_ct2.py), for example
 #   qkv train translate --train train.de train.en --out DIR --vocab-size 8000 --d-model 256 --layers 3 --heads 4 --d-ff 1024 \
 #       --set norm_kind=layer --set position=sinusoidal --set activation=relu --steps 2
@@ -25,7 +25,7 @@ while [ "$rep" -le "$reps" ]; do
                     [ $who = ct2 ] || from=$folder
                     printf '{"work":"%s beam %s %s","who":"%s","result":%s}\n' "$type" "$beam" "${how:+single}" $who \
                         "$("$python" bench/translate_ct2.py "$from" --who $who --type "$type" --beam "$beam" $how \
-                        --source "$SOURCE" --threads "$threads" --length "$length")" >> "$results"
+                        --source "$SOURCE" --threads "$threads" --length "$length" --repeat "${PASSES:-3}")" >> "$results"
                 done
             done
         done
