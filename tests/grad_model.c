@@ -21,7 +21,8 @@ static void spread_weights(qkv_model *m) {
 
 static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
     qkv_params *p = qkv_model_params(model);
-    for (size_t i = 0; i < p->n; i++) qkv_check_param(t, c, &p->list[i]->tensor);
+    for (size_t i = 0; i < p->n; i++) /* weights that are solved for have no gradient */
+        if (p->list[i]->tensor.grad) qkv_check_param(t, c, &p->list[i]->tensor);
     return tiny_loss(t, model, &source, &target);
 }
 
