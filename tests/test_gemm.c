@@ -210,6 +210,36 @@ static void test_large_shapes(void **state) {
         }
 }
 
+/* The sums of op(A)'s rows, made while it is packed; for any threads, and bf16 does not round them. */
+static void test_sums(void **state) {
+    (void)state;
+    enum { M = 203, N = 40, K = 1100 };
+    const int threads[] = {1, 3};
+    real first[M];
+    FOR_EACH_SET(kern)
+    for (int bf16 = 0; bf16 < 2; bf16++)
+        for (int i = 0; i < 2; i++) {
+            real sums[M];
+            for (int m = 0; m < M; m++) sums[m] = 1;
+            problem p = make(M, N, K, (traits){.a_trans = true, .bf16 = bf16, .pad = 3});
+            p.g.a_sums = sums;
+            qkv_threads_set(threads[i]);
+            run(&p, kern);
+            for (int m = 0; m < M; m++) {
+                double sum = 1, size = 0;
+                for (int k = 0; k < K; k++) {
+                    sum += (double)p.a[k * p.g.lda + m];
+                    size += fabs((double)p.a[k * p.g.lda + m]);
+                }
+                assert_true(fabs((double)sums[m] - sum) <= 4 * (double)FLT_EPSILON * size);
+            }
+            if (i == 0) memcpy(first, sums, sizeof first);
+            assert_memory_equal(first, sums, sizeof first);
+            drop(&p);
+        }
+    qkv_threads_set(0);
+}
+
 static void test_empty(void **state) {
     (void)state;
     FOR_EACH_SET(kern) {
@@ -370,6 +400,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_shapes),
         cmocka_unit_test(test_large_shapes),
+        cmocka_unit_test(test_sums),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_threads_give_same_bits),
         cmocka_unit_test(test_alone_or_in_company),

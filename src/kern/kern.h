@@ -41,6 +41,7 @@ typedef struct qkv_gemm {
     const real *bias;        /* length N or NULL; added once */
     qkv_act act;
     real *pre;               /* when not NULL: the value before `act` (ld = ldc), for backward */
+    real *a_sums;            /* when not NULL (a_trans only): a_sums[m] += Σ_k op(A)[m][k], unrounded: a bias' gradient */
     const real *b_packed;    /* when not NULL: B as made by gemm_pack (then b, ldb, b_trans describe its source) */
     const qkv_weight *weight; /* when not NULL: B is this (N×K, in fewer bits), not b; neither accumulate nor a_trans */
 } qkv_gemm;

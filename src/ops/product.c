@@ -34,13 +34,12 @@ bool qkv_product_grad_input(qkv_tape *t, const qkv_op *op, const real *dz, int64
 
 void qkv_product_grad_weights(qkv_tape *t, const qkv_op *op, const real *dz, int64_t rows,
                               const real *x, int64_t ldx, qkv_tensor *w, qkv_tensor *b) {
-    real *db = qkv_grad_add(t, b);
-    if (db) qkv_kern_get()->column_sums(dz, rows, w->rows, w->rows, db);
     bool add;
-    real *dw = qkv_grad(t, w, &add);
+    real *db = qkv_grad_add(t, b), *dw = qkv_grad(t, w, &add);
+    if (db && !dw) qkv_kern_get()->column_sums(dz, rows, w->rows, w->rows, db);
     if (!dw) return;
     qkv_gemm g = {.m = w->rows, .n = w->cols, .k = rows, .b = x, .ldb = ldx, .c = dw, .ldc = w->ld};
-    g.a = dz, g.lda = w->rows, g.a_trans = true;
+    g.a = dz, g.lda = w->rows, g.a_trans = true, g.a_sums = db; /* which are read once for both */
     g.accumulate = add;
     qkv_product(t, op, g);
 }

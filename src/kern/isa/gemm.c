@@ -160,6 +160,8 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
         s.a[i] = in_place ? g->a + (x->row0 + s.start[i]) * g->lda + x->k0
                           : a_block + i * gemm_panel_size(words, MR);
     }
+    real sums[MTILES * GEMM_SUMS] = {0};
+    const bool summed = g->a_sums && x->col0 == 0; /* once, by whoever has the first columns */
     if (!in_place) KERN_NAME(gemm_panels)
     (&(gemm_panels){.x = g->a_trans ? g->a + x->k0 * g->lda + x->row0
                                     : g->a + x->row0 * g->lda + x->k0,
@@ -169,8 +171,12 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
                     .width = MR,
                     .panels = s.tiles,
                     .start = s.start,
-                    .precision = form == GEMM_HALVES ? QKV_F32 : g->precision},
+                    .precision = form == GEMM_HALVES ? QKV_F32 : g->precision,
+                    .sums = summed ? sums : NULL},
      a_block);
+    for (int i = 0; i < s.tiles && summed; i++)
+        for (int64_t r = s.start[i]; r < s.start[i + 1]; r++)
+            g->a_sums[x->row0 + r] += sums[i * GEMM_SUMS + r - s.start[i]];
     return s;
 }
 

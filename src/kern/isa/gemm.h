@@ -101,7 +101,10 @@ typedef struct gemm_panels {
     int panels;
     const int64_t *start; /* panels + 1 */
     qkv_precision precision;
+    real *sums; /* not NULL (rows of A only): column j of panel i adds to sums[i·GEMM_SUMS + j] all
+                   its k's, before rounding */
 } gemm_panels;
+#define GEMM_SUMS ((MR + VW - 1) / VW * VW)
 
 /* Reals from one packed panel to the next; whole vectors may be stored where a row is narrower. */
 static inline int64_t gemm_panel_size(int64_t words, int width) {

@@ -79,6 +79,16 @@ static void round_run(real *x, int64_t n) {
 }
 #endif
 
+/* sums[j] += Σ_p x[p][j], p < n, of a panel of rows of A that was just packed. What lies between its
+ * width and whole vectors is summed too, and never read. */
+static void sum_panel(const real *x, int64_t n, real *sums) {
+    for (int j = 0; j < GEMM_SUMS; j += VW) {
+        vreal sum = v_set(0);
+        for (int64_t p = 0; p < n; p++) sum = sum + v_load(x + p * MR + j);
+        v_store(sums + j, v_load(sums + j) + sum);
+    }
+}
+
 /* Packs k's p … p + n − 1 of panel i. */
 static void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, real *out) {
     const int64_t j = s->start[i], w = s->start[i + 1] - j, valid = s->start[s->panels] - j;
@@ -96,6 +106,7 @@ static void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, real *
         copy_rows(x, s->ld, n, valid, NR, ahead, to);
     else
         copy_rows(x, s->ld, n, valid, MR, ahead, to);
+    if (s->sums) sum_panel(to, n, s->sums + i * GEMM_SUMS);
     if (pairs)
         pair_rows(chunk, n, s->width, out + p / 2 * s->width);
     else if (s->precision == QKV_BF16)
