@@ -280,19 +280,26 @@ static void attend_block(forward *f, const block *b, int32_t h) {
         if (again[row]) finish_row(f, b, h, row);
 }
 
-/* Query blocks [from, to) of sequence s for all heads that use key head kv. */
-static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, int32_t to) {
-    const int32_t group = a->heads / a->kv_heads;
-    const bool few = qkv_layout_len(&a->q_layout, s) * group <= FEW_QUERIES;
-    block b;
-    range keys = {INT32_MAX, 0}; /* that some of these queries see */
-    for (int32_t i = from; i < to && !few; i++) {
+/* The keys that some of the query blocks [from, to) see. */
+static range keys_seen(const qkv_attention *a, int32_t s, int32_t from, int32_t to) {
+    range keys = {INT32_MAX, 0};
+    for (int32_t i = from; i < to; i++) {
+        block b;
         look_at_block(a, s, i, &b);
         if (!b.n_seen) continue;
         keys.from = min32(keys.from, b.seen[0].from);
         keys.to = max32(keys.to, b.seen[b.n_seen - 1].to);
     }
     if (keys.from > keys.to) keys.from = keys.to;
+    return keys;
+}
+
+/* Query blocks [from, to) of sequence s for all heads that use key head kv. */
+static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, int32_t to) {
+    const int32_t group = a->heads / a->kv_heads;
+    const bool few = qkv_layout_len(&a->q_layout, s) * group <= FEW_QUERIES;
+    block b;
+    const range keys = few ? (range){0, 0} : keys_seen(a, s, from, to);
     forward f;
     real *base = qkv_kern_scratch(0, lay_out(&f, a, few ? 0 : longest_keys(a), NULL));
     if (!base) return false;
@@ -321,12 +328,22 @@ static double count_work(const qkv_attention *a) {
 #define PART_BLOCKS  4  /* fewer query blocks are not worth packing the keys for */
 #define PART_MOST    16 /* more make no part: the keys they see near them would leave the cache */
 
+/* Into how many parts a sequence is cut: enough for all threads, and more of a long one whose queries
+ * see near keys only, which then stay in the cache; other keys would be packed again and again. */
+static int32_t count_parts(const qkv_attention *a, int64_t pairs) {
+    const int32_t wanted = pairs > 0 ? (int32_t)((ITEMS_WANTED + pairs - 1) / pairs) : 1;
+    int32_t longest = 0;
+    for (int32_t s = 1; s < a->q_layout.n; s++)
+        if (count_blocks(a, s) > count_blocks(a, longest)) longest = s;
+    const int32_t most = a->q_layout.n && a->spans ? count_blocks(a, longest) : 0;
+    if (most <= 2 * PART_MOST) return wanted;
+    const range keys = keys_seen(a, longest, PART_MOST, 2 * PART_MOST);
+    if (keys.to - keys.from > 2 * PART_MOST * ROWS) return wanted;
+    return max32(wanted, (most + PART_MOST - 1) / PART_MOST);
+}
+
 bool KERN_NAME(attention)(const qkv_attention *a) {
-    const int64_t pairs = (int64_t)a->q_layout.n * a->kv_heads;
-    int32_t most = 0; /* query blocks of a sequence */
-    for (int32_t s = 0; s < a->q_layout.n; s++) most = max32(most, count_blocks(a, s));
-    const int64_t wanted = pairs > 0 ? (ITEMS_WANTED + pairs - 1) / pairs : 1;
-    const int64_t parts = max32((int32_t)wanted, (most + PART_MOST - 1) / PART_MOST);
+    const int64_t pairs = (int64_t)a->q_layout.n * a->kv_heads, parts = count_parts(a, pairs);
     bool ok = true;
     QKV_PARALLEL_FOR_UNEVEN_IF(count_work(a) >= 10 * QKV_PARALLEL_FROM)
     for (int64_t item = 0; item < pairs * parts; item++) {
