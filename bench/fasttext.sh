@@ -60,7 +60,7 @@ for work in $works; do
     for side in train test; do normalise "$work" "$dir/$side.tsv" "$dir/$side.txt"; done
     epochs=5
     [ "$work" = trec ] && epochs=25
-    timed fasttext supervised -input "$dir/train.txt" -output "$dir/fasttext" -wordNgrams 2 -epoch $epochs -lr 0.5 -dim 50 -thread 2
+    timed fasttext supervised -input "$dir/train.txt" -output "$dir/fasttext" -wordNgrams 2 -epoch $epochs -lr 0.5 -dim 50 -thread 2 -verbose 0
     echo "$work fasttext - $(fasttext test "$dir/fasttext.bin" "$dir/test.txt" | awk '$1 == "P@1" { print $2 }') $minutes"
     for seed in $seeds; do
         timed build/qkv train classify --train "$dir/train.tsv" --out "$dir/model$seed" --overwrite --quiet --seed "$seed"
