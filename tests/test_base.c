@@ -199,6 +199,8 @@ static void errors_have_words(void **state) {
     assert_fails(qkv_fail(QKV_USAGE, "%d apples", 3), QKV_USAGE, "3 apples");
     assert_fails(qkv_fail_in(QKV_FAILED, "in the %s", "garden"), QKV_FAILED,
                  "in the garden: 3 apples");
+    assert_fails(qkv_fail(QKV_BAD_FILE, "no \"%s\"", "a\nb\033[1m"), QKV_BAD_FILE,
+                 "no \"a?b?[1m\"");
     char large[5000];
     memset(large, 'x', sizeof large);
     large[sizeof large - 1] = 0;
