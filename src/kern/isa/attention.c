@@ -280,20 +280,6 @@ static void attend_block(forward *f, const block *b, int32_t h) {
         if (again[row]) finish_row(f, b, h, row);
 }
 
-/* The keys that some of the query blocks [from, to) see. */
-static range keys_seen(const qkv_attention *a, int32_t s, int32_t from, int32_t to) {
-    range keys = {INT32_MAX, 0};
-    for (int32_t i = from; i < to; i++) {
-        block b;
-        look_at_block(a, s, i, &b);
-        if (!b.n_seen) continue;
-        keys.from = min32(keys.from, b.seen[0].from);
-        keys.to = max32(keys.to, b.seen[b.n_seen - 1].to);
-    }
-    if (keys.from > keys.to) keys.from = keys.to;
-    return keys;
-}
-
 /* Query blocks [from, to) of sequence s for all heads that use key head kv. */
 static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, int32_t to) {
     const int32_t group = a->heads / a->kv_heads;

@@ -341,14 +341,7 @@ typedef struct journey {
 /* The keys that query blocks [from, to) of a sequence see some of; the first and the last window
  * reach to the sequence's ends. */
 static range window_of(const qkv_attention *a, int32_t s, int32_t from, int32_t to) {
-    range keys = {INT32_MAX, 0};
-    for (int32_t i = from; i < to; i++) {
-        block b;
-        look_at_block(a, s, i, &b);
-        if (!b.n_seen) continue;
-        keys.from = min32(keys.from, b.seen[0].from);
-        keys.to = max32(keys.to, b.seen[b.n_seen - 1].to);
-    }
+    range keys = keys_seen(a, s, from, to);
     if (from == 0) keys.from = 0;
     if (to == count_blocks(a, s)) keys.to = qkv_layout_len(&a->k_layout, s);
     return keys;
