@@ -2,7 +2,7 @@
  * row depends on its own text only, so the grouping changes no bit. */
 #include "api/predict.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/queue.h"
 
 #include <string.h>
 
@@ -105,8 +105,7 @@ static qkv_status run_batch(qkv_tape *t, const qkv_text_model *m, const qkv_text
     return QKV_OK;
 }
 
-/* All batches: each on one thread where there is one for every thread, so that no thread waits for another; a single one
- * uses all threads inside. Neither changes a bit of the results. */
+/* All batches, over all threads; how they are shared out changes no bit of the results. */
 typedef struct job {
     const qkv_text_model *m;
     const qkv_text *texts;
@@ -115,59 +114,42 @@ typedef struct job {
     qkv_rows_fn rows;
     size_t width;
     float *out;
-    size_t *start, n_batches, next; /* batch i is the texts start[i] … start[i + 1] − 1 */
-    qkv_status status;              /* of the first batch that failed */
-    char error[1024];
+    size_t *start;   /* batch i is the texts start[i] … start[i + 1] − 1 */
+    qkv_queue queue; /* of batches */
 } job;
 
 static qkv_status cut(job *j) {
     QKV_TRY_ALLOC(j->start = qkv_alloc((j->n + 1) * sizeof *j->start));
     for (size_t from = 0; from < j->n;) {
         size_t filled = 0;
-        j->start[j->n_batches++] = from;
+        j->start[j->queue.n++] = from;
         do filled += j->e[from++].n;
         while (from < j->n && filled + j->e[from].n <= BATCH_TOKENS);
     }
-    j->start[j->n_batches] = j->n;
+    j->start[j->queue.n] = j->n;
     return QKV_OK;
 }
 
-/* Takes batches until there are none left, or one failed. */
-static void work(job *j) {
+static void work(void *user, int worker) {
+    (void)worker;
+    job *j = user;
     qkv_tape *t;
+    size_t i;
     qkv_status status = qkv_text_model_lend(j->m, &t);
-    while (status == QKV_OK && __atomic_load_n(&j->status, __ATOMIC_RELAXED) == QKV_OK) {
-        const size_t i = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED);
-        if (i >= j->n_batches) break;
+    while (status == QKV_OK && qkv_queue_take(&j->queue, &i)) {
         const size_t from = j->start[i];
         status = run_batch(t, j->m, j->texts + from, j->e + from, j->start[i + 1] - from, j->rows,
                            j->width, j->out + from * j->width);
     }
-    if (status != QKV_OK) {
-#pragma omp critical(qkv_predict_error)
-        if (j->status == QKV_OK) {
-            strncpy(j->error, qkv_error(), sizeof j->error - 1);
-            __atomic_store_n(&j->status, status, __ATOMIC_RELAXED);
-        }
-    }
+    qkv_queue_note(&j->queue, status);
     if (t) qkv_text_model_return(j->m, t);
 }
 
 static qkv_status run_all(job *j) {
-    const int threads = qkv_threads();
     QKV_TRY(cut(j));
-    if (j->n_batches < (size_t)threads || threads == 1) {
-        work(j);
-    } else {
-        QKV_PARALLEL_FOR_UNEVEN
-        for (int w = 0; w < threads; w++) {
-            qkv_threads_set(1);
-            work(j);
-            qkv_threads_set(threads);
-        }
-    }
+    const qkv_status status = qkv_queue_run(&j->queue, work, j);
     qkv_free(j->start);
-    return j->status == QKV_OK ? QKV_OK : qkv_fail(j->status, "%s", j->error);
+    return status;
 }
 
 qkv_status qkv_rows_of_texts(const qkv_text_model *m, const qkv_text *texts, size_t n,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/queue.h"
 #include "base/thread.h"
 
 enum {
@@ -25,11 +26,10 @@ typedef struct job {
     size_t *order; /* longest first */
     size_t n_order;
     batch *batches;
-    size_t n_batches, next;
+    qkv_queue queue; /* of batches */
+    qkv_session *crew[QKV_THREADS_MAX];
     qkv_found_fn found;
     void *user;
-    qkv_status status; /* of the first batch that failed */
-    char error[1024];
 } job;
 
 /* ---- cutting ---- */
@@ -70,7 +70,7 @@ static qkv_status cut(job *j, size_t n) {
     qsort_r(j->order, j->n_order, sizeof *j->order, longer_first, (void *)j->items);
     for (size_t from = 0; from < j->n_order;) {
         const size_t left = j->n_order - from, size = batch_size(j, &j->items[j->order[from]]);
-        j->batches[j->n_batches++] = (batch){from, size < left ? size : left};
+        j->batches[j->queue.n++] = (batch){from, size < left ? size : left};
         from += size < left ? size : left;
     }
     return QKV_OK;
@@ -90,48 +90,29 @@ static qkv_status run_batch(job *j, qkv_session *s, const batch *b, qkv_arena *a
     return QKV_OK;
 }
 
-/* Takes batches until there are none left, or one failed. */
-static void work(job *j, qkv_session *s) {
+static void work(void *user, int worker) {
+    job *j = user;
     qkv_status status = QKV_OK;
     qkv_arena arena;
+    size_t i;
     qkv_arena_init(&arena);
-    while (status == QKV_OK && __atomic_load_n(&j->status, __ATOMIC_RELAXED) == QKV_OK) {
-        const size_t i = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED);
-        if (i >= j->n_batches) break;
-        status = run_batch(j, s, &j->batches[i], &arena);
+    while (status == QKV_OK && qkv_queue_take(&j->queue, &i)) {
+        status = run_batch(j, j->crew[worker], &j->batches[i], &arena);
         qkv_arena_reset(&arena);
     }
-    if (status != QKV_OK) {
-#pragma omp critical(qkv_search_error)
-        if (j->status == QKV_OK) {
-            strncpy(j->error, qkv_error(), sizeof j->error - 1);
-            __atomic_store_n(&j->status, status, __ATOMIC_RELAXED);
-        }
-    }
+    qkv_queue_note(&j->queue, status);
     qkv_arena_free(&arena);
 }
 
-/* Workers on one thread each, when there is a batch for every thread. Their sessions stay for the next
- * search: memory that was used before costs less than new one. */
+/* The workers' sessions stay for the next search: memory that was used before costs less than new one. */
 static qkv_status run_all(job *j) {
-    const int threads = qkv_threads();
-    if (j->n_batches < (size_t)threads || threads == 1) {
-        work(j, j->session);
-        return QKV_OK;
-    }
-    qkv_session *crew[QKV_THREADS_MAX] = {j->session};
-    for (int w = 1; w < threads; w++) {
-        qkv_session **const next = &crew[w - 1]->next;
+    j->crew[0] = j->session;
+    for (int w = 1; w < qkv_queue_workers(&j->queue); w++) {
+        qkv_session **const next = &j->crew[w - 1]->next;
         if (!*next) QKV_TRY(qkv_session_new(j->model, next));
-        crew[w] = *next;
+        j->crew[w] = *next;
     }
-    QKV_PARALLEL_FOR_UNEVEN
-    for (int w = 0; w < threads; w++) {
-        qkv_threads_set(1);
-        work(j, crew[w]);
-        qkv_threads_set(threads);
-    }
-    return QKV_OK;
+    return qkv_queue_run(&j->queue, work, j);
 }
 
 qkv_status qkv_search_all(qkv_session *s, const qkv_search_spec *spec, const qkv_search_item *items,
@@ -144,10 +125,7 @@ qkv_status qkv_search_all(qkv_session *s, const qkv_search_spec *spec, const qkv
              .user = user};
     if (spec->beam < 1) return qkv_fail(QKV_USAGE, "search: a beam of %d", (int)spec->beam);
     qkv_status status = cut(&j, n);
-    if (status == QKV_OK && j.n_batches) {
-        status = run_all(&j);
-        if (j.status != QKV_OK) status = qkv_fail(j.status, "%s", j.error);
-    }
+    if (status == QKV_OK && j.queue.n) status = run_all(&j);
     qkv_free(j.order);
     qkv_free(j.batches);
     return status;
