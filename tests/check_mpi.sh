@@ -61,9 +61,8 @@ set -- $model --batch-tokens 256 --steps 400 --set save_every=50
 ranks 2 --out whole "$@"
 mpirun -n 2 "$qkv" train classify --train rows.tsv --out parts "$@" 2>err & pid=$!
 while [ ! -e parts/checkpoints/last ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
-victim=$(pgrep -P "$pid" -f "train classify" | tail -1) || true
-[ -n "${victim:-}" ] && kill -9 "$victim" 2>/dev/null || true
-wait $pid && echo "(the run was over before a rank could be killed)" || true
+kill -9 "$(pgrep -f "^$qkv train classify .* --out parts" | tail -1)" || fail "the run was over before a rank could be killed"
+wait $pid && fail "a rank died, and the run says that all went well"
 ranks 2 --out parts "$@"
 cmp -s whole/model.safetensors parts/model.safetensors || fail "killed and resumed is not the same"
 

@@ -104,7 +104,7 @@ static void write_json(const curves *c, qkv_buf *out) {
     qkv_json_put_key(&j, "lines");
     qkv_json_open(&j, '[');
     for (size_t k = 0; k < KINDS; k++)
-        for (size_t i = 0; i < c->n; i++) {
+        for (size_t i = 0; i < c->n && c->seconds[k][i] > 0; i++) {
             qkv_json_open(&j, '{');
             qkv_json_put_key(&j, "kind");
             qkv_json_put_text(&j, kinds[k].name);
@@ -129,7 +129,7 @@ static void write_table(const curves *c, qkv_buf *out) {
     qkv_buf_printf(out, "%-10s %7s %10s %10s %10s %10s\n", "kind", "N", "ms", "us/token",
                    "to linear", "vs full");
     for (size_t k = 0; k < KINDS; k++)
-        for (size_t i = 0; i < c->n; i++)
+        for (size_t i = 0; i < c->n && c->seconds[k][i] > 0; i++)
             qkv_buf_printf(out, "%-10s %7.0f %10.2f %10.2f %10.2f %9.1fx\n", kinds[k].name,
                            c->length[i], c->seconds[k][i] * 1e3,
                            c->seconds[k][i] / c->length[i] * 1e6, to_linear(c, k, i),
