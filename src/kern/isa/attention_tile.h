@@ -21,16 +21,6 @@ static inline int64_t round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/* s += a·b. With 12 sums AVX2 has no register to spare: the instruction is named whole, or the
- * compiler keeps one of the sums in memory, inside the loop, where it waits for itself. */
-INLINE void add_product(vreal *s, vreal a, vreal b) {
-#if defined(__AVX2__) && VW == 8 && !defined(QKV_DOUBLE)
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
-#else
-    *s = v_fma(a, b, *s);
-#endif
-}
-
 /* One register tile: mr ≤ STRIP rows by nv vectors; mr, nv, by_column and add are constants where
  * it is inlined. */
 INLINE void tile(int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
@@ -45,7 +35,7 @@ INLINE void tile(int mr, int nv, bool by_column, bool add, const real *a, int64_
 #pragma GCC unroll 6
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(by_column ? a[p * lda + i] : a[i * lda + p]);
-            for (int v = 0; v < nv; v++) add_product(&sum[i][v], left, right[v]);
+            for (int v = 0; v < nv; v++) v_add_product(&sum[i][v], left, right[v]);
         }
     }
 #pragma GCC unroll 6
@@ -107,8 +97,8 @@ INLINE void tile_finished(int mr, bool slopes, const real *a, int64_t lda, const
 #pragma GCC unroll 6
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(a[i * lda + p]);
-            add_product(&sum[i][0], left, right[0]);
-            add_product(&sum[i][1], left, right[1]);
+            v_add_product(&sum[i][0], left, right[0]);
+            v_add_product(&sum[i][1], left, right[1]);
         }
     }
 #pragma GCC unroll 6

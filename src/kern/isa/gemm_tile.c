@@ -12,22 +12,19 @@
 #define AHEAD  512 /* reals of B fetched ahead */
 #define INLINE inline __attribute__((always_inline))
 
-/* s += a·b. On AVX2 all 16 registers are taken, and compilers left to themselves let sums change
- * places until some fall out; so there the instruction is named whole. With 32 registers (AVX-512)
- * it is enough to keep the order. */
+/* s += a·b, of reals or of pairs of halves. */
 static INLINE void add_product(vreal *s, vreal a, vreal b, const bool pairs) {
 #if GEMM_PAIRS
-    *s = pairs ? v_dot_pairs(a, b, *s) : v_fma(a, b, *s);
+    if (pairs) {
+        *s = v_dot_pairs(a, b, *s);
 #ifdef __AVX512F__
-    __asm__ volatile("" : "+v"(*s));
+        __asm__ volatile("" : "+v"(*s)); /* as in v_add_product */
 #endif
-#elif defined(__AVX2__)
-    (void)pairs;
-    __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
-#else
-    (void)pairs;
-    *s = v_fma(a, b, *s);
+        return;
+    }
 #endif
+    (void)pairs;
+    v_add_product(s, a, b);
 }
 
 /* VW reals of row q of B. Of halves, row q is the lower or the upper ones of words q / 2; shifts and
