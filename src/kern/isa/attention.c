@@ -280,14 +280,29 @@ static void attend_block(forward *f, const block *b, int32_t h) {
         if (again[row]) finish_row(f, b, h, row);
 }
 
+static bool has_few(const qkv_attention *a, int32_t s) {
+    return qkv_layout_len(&a->q_layout, s) * (a->heads / a->kv_heads) <= FEW_QUERIES;
+}
+
+/* Bytes of scratch for the sequence with the most keys to pack: each thread takes so many, so that which thread gets which
+ * sequence does not decide whether memory is asked for. */
+static size_t count_scratch(const qkv_attention *a) {
+    int32_t keys = 0;
+    for (int32_t s = 0; s < a->k_layout.n; s++)
+        if (!has_few(a, s)) keys = max32(keys, qkv_layout_len(&a->k_layout, s));
+    forward f;
+    return lay_out(&f, a, keys, NULL);
+}
+
 /* Query blocks [from, to) of sequence s for all heads that use key head kv. */
-static bool attend(const qkv_attention *a, int32_t s, int32_t kv, int32_t from, int32_t to) {
+static bool attend(const qkv_attention *a, size_t scratch, int32_t s, int32_t kv, int32_t from,
+                   int32_t to) {
     const int32_t group = a->heads / a->kv_heads;
-    const bool few = qkv_layout_len(&a->q_layout, s) * group <= FEW_QUERIES;
+    const bool few = has_few(a, s);
     block b;
     const range keys = few ? (range){0, 0} : keys_seen(a, s, from, to);
     forward f;
-    real *base = qkv_kern_scratch(0, lay_out(&f, a, few ? 0 : longest_keys(a), NULL));
+    real *base = qkv_kern_scratch(0, scratch);
     if (!base) return false;
     lay_out(&f, a, keys.to - keys.from, base);
     f.first = keys.from;
@@ -330,6 +345,7 @@ static int32_t count_parts(const qkv_attention *a, int64_t pairs) {
 
 bool KERN_NAME(attention)(const qkv_attention *a) {
     const int64_t pairs = (int64_t)a->q_layout.n * a->kv_heads, parts = count_parts(a, pairs);
+    const size_t scratch = count_scratch(a);
     bool ok = true;
     QKV_PARALLEL_FOR_UNEVEN_IF(count_work(a) >= 10 * QKV_PARALLEL_FROM)
     for (int64_t item = 0; item < pairs * parts; item++) {
@@ -339,7 +355,7 @@ bool KERN_NAME(attention)(const qkv_attention *a) {
                       n = count_blocks(a, s);
         const int32_t size = max32(PART_BLOCKS, (int32_t)((n + parts - 1) / parts));
         const int32_t from = part * size, to = min32(from + size, n);
-        if (from < to && !attend(a, s, kv, from, to)) {
+        if (from < to && !attend(a, scratch, s, kv, from, to)) {
 #pragma omp atomic write
             ok = false;
         }

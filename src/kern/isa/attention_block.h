@@ -57,14 +57,6 @@ static inline int32_t position0(const qkv_attention *a, int32_t s) {
     return a->q_pos ? a->q_pos[s] : 0;
 }
 
-/* The most keys any sequence of the batch has: each thread's scratch is taken for these, so that which thread gets
- * which sequence does not decide whether memory is asked for. */
-static inline int32_t longest_keys(const qkv_attention *a) {
-    int32_t n = 0;
-    for (int32_t s = 0; s < a->k_layout.n; s++) n = max32(n, qkv_layout_len(&a->k_layout, s));
-    return n;
-}
-
 /* Query blocks of sequence s: they end where positions are multiples of ROWS. */
 static inline int32_t count_blocks(const qkv_attention *a, int32_t s) {
     const int32_t p0 = position0(a, s), n = qkv_layout_len(&a->q_layout, s);

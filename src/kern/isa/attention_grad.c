@@ -376,12 +376,20 @@ static void move_window(backward *w, const item *it, range to) {
     if (n) pack_keys(w, it->s, it->kv);
 }
 
-static bool do_item(const qkv_attention *a, const qkv_attention_grad *g, const item *it,
-                    const shared *p, int64_t unit) {
+/* Bytes of scratch for the sequence with the most keys: see the forward pass. */
+static size_t count_scratch(const qkv_attention *a, const qkv_attention_grad *g) {
+    int32_t keys = 0;
+    for (int32_t s = 0; s < a->k_layout.n; s++) keys = max32(keys, qkv_layout_len(&a->k_layout, s));
+    backward w;
+    return lay_out(&w, a, g, keys, NULL);
+}
+
+static bool do_item(const qkv_attention *a, const qkv_attention_grad *g, size_t scratch,
+                    const item *it, const shared *p, int64_t unit) {
     const int32_t group = a->heads / a->kv_heads, n_k = qkv_layout_len(&a->k_layout, it->s);
     const journey path = plan_journey(a, it);
     backward w;
-    real *base = qkv_kern_scratch(SLOT_WORK, lay_out(&w, a, g, longest_keys(a), NULL));
+    real *base = qkv_kern_scratch(SLOT_WORK, scratch);
     if (!base) return false;
     lay_out(&w, a, g, path.widest, base);
     if (it->part) w.dk = it->part, w.dv = it->part + n_k * w.ldq;
@@ -433,12 +441,13 @@ static bool do_batch(const qkv_attention *a, const qkv_attention_grad *g, const 
         !(p.sums = qkv_kern_scratch(SLOT_SHARED, (size_t)(units * p.size) * sizeof(real))))
         return false;
     if (p.size) clear(p.sums, units * p.size);
+    const size_t scratch = count_scratch(a, g);
     bool ok = true;
     QKV_PARALLEL_FOR_UNEVEN
     for (int64_t u = 0; u < units; u++)
         for (int64_t i = u * bt->n / units; i < (u + 1) * bt->n / units; i++) {
             item it;
-            if (make_item(a, bt, i, &it) && !do_item(a, g, &it, &p, u)) {
+            if (make_item(a, bt, i, &it) && !do_item(a, g, scratch, &it, &p, u)) {
 #pragma omp atomic write
                 ok = false;
             }
