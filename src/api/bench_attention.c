@@ -29,7 +29,7 @@ static const struct {
     {"linformer", "attention=linformer"},
     {"lstm", "arch=lstm bidirectional=false"},
 };
-enum { KINDS = sizeof kinds / sizeof *kinds, LENGTHS_MAX = 12, ROUNDS = 4 };
+enum { KINDS = sizeof kinds / sizeof *kinds, LENGTHS_MAX = 12, ROUNDS = 5 };
 
 /* Best seconds of a training step's forward and backward pass; 0 when the length is left out. */
 typedef struct curves {
@@ -73,18 +73,16 @@ static qkv_status measure(qkv_tape *t, qkv_model *m, const int32_t *ids, int32_t
     return QKV_OK;
 }
 
+/* One round of one kind: `seconds` for each length. */
 static qkv_status measure_kind(size_t kind, const int32_t *ids, double seconds, curves *c) {
     qkv_model *m;
     qkv_tape t;
     QKV_TRY(make_model(kinds[kind].settings, (int64_t)c->length[c->n - 1], &m));
     qkv_status status = qkv_tape_init(&t);
-    /* All lengths in turn, several times, so that what else the machine does meets them alike; the
-     * longest goes first, to make the memory. */
+    /* the longest once before, to make the memory */
     if (status == QKV_OK) status = pass(&t, m, ids, (int32_t)c->length[c->n - 1], 0);
-    for (size_t i = 0; i < c->n; i++) c->seconds[kind][i] = INFINITY;
-    for (size_t k = 0; k < ROUNDS * c->n && status == QKV_OK; k++)
-        status = measure(&t, m, ids, (int32_t)c->length[k % c->n], seconds / ROUNDS,
-                         &c->seconds[kind][k % c->n]);
+    for (size_t i = 0; i < c->n && status == QKV_OK; i++)
+        status = measure(&t, m, ids, (int32_t)c->length[i], seconds, &c->seconds[kind][i]);
     qkv_tape_free(&t);
     qkv_model_free(m);
     return status;
@@ -129,11 +127,13 @@ static void write_table(const curves *c, qkv_buf *out) {
     qkv_buf_printf(out, "%-10s %7s %10s %10s %10s %10s\n", "kind", "N", "ms", "us/token",
                    "to linear", "vs full");
     for (size_t k = 0; k < KINDS; k++)
-        for (size_t i = 0; i < c->n && c->seconds[k][i] > 0; i++)
-            qkv_buf_printf(out, "%-10s %7.0f %10.2f %10.2f %10.2f %9.1fx\n", kinds[k].name,
-                           c->length[i], c->seconds[k][i] * 1e3,
-                           c->seconds[k][i] / c->length[i] * 1e6, to_linear(c, k, i),
-                           c->seconds[0][i] / c->seconds[k][i]);
+        for (size_t i = 0; i < c->n && c->seconds[k][i] > 0; i++) {
+            const double full = c->seconds[0][i], mine = c->seconds[k][i];
+            qkv_buf_printf(out, "%-10s %7.0f %10.2f %10.2f %10.2f", kinds[k].name, c->length[i],
+                           mine * 1e3, mine / c->length[i] * 1e6, to_linear(c, k, i));
+            if (full > 0) qkv_buf_printf(out, " %9.1fx", full / mine);
+            qkv_buf_printf(out, "\n");
+        }
 }
 
 static qkv_status write_svg(const curves *c, const char *path) {
@@ -173,8 +173,14 @@ static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
         ids[i] = (int32_t)qkv_rng_below((qkv_rng){1, 1}, (uint64_t)i, 256);
     qkv_status status = QKV_OK;
     const char *only = qkv_bench_text(args, "kind", NULL);
-    for (size_t k = 0; k < KINDS && status == QKV_OK; k++)
-        if (!only || strcmp(only, kinds[k].name) == 0) status = measure_kind(k, ids, seconds, &c);
+    bool wanted[KINDS];
+    for (size_t k = 0; k < KINDS; k++) {
+        wanted[k] = !only || strcmp(only, kinds[k].name) == 0;
+        for (size_t i = 0; i < c.n && wanted[k]; i++) c.seconds[k][i] = INFINITY;
+    }
+    /* All kinds and lengths in turn, several times, so that what else the machine does meets them alike. */
+    for (size_t k = 0; k < ROUNDS * KINDS && status == QKV_OK; k++)
+        if (wanted[k % KINDS]) status = measure_kind(k % KINDS, ids, seconds / ROUNDS, &c);
     qkv_free(ids);
     QKV_TRY(status);
     const char *svg = qkv_bench_text(args, "svg", NULL);
