@@ -564,7 +564,7 @@ static void test_describe_agrees(void **state) {
             assert_true(d.total == qkv_model_params(m)->count);
             const int32_t start[] = {0, 16, 32};
             qkv_layout layout = {.n = 2, .start = start};
-            assert_true(fabs(d.macs - qkv_model_macs(m, &layout, &layout)) <= 1e-9 * d.macs);
+            assert_true(fabs(d.macs - qkv_model_macs(m, &layout, &layout, 0)) <= 1e-9 * d.macs);
             qkv_buf out = {0};
             assert_ok(qkv_describe_text(&d, &out));
             qkv_describe_json(&d, qkv_model_config(m), &out);

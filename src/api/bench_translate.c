@@ -55,8 +55,8 @@ static void count(const plan *p, const qkv_model *m, const qkv_search_item *item
     for (int64_t i = 0; i < p->sentences; i++) {
         const int32_t src_start[] = {0, items[i].n_src}, tgt_start[] = {0, items[i].max_length};
         const qkv_layout src = {.n = 1, .start = src_start}, tgt = {.n = 1, .start = tgt_start};
-        const double encoder = qkv_model_macs(m, &src, &none);
-        const double both = qkv_model_macs(m, &src, &tgt);
+        const double encoder = qkv_model_macs(m, &src, &none, 0);
+        const double both = qkv_model_macs(m, &src, &tgt, 0);
         f->macs += encoder + (double)p->beam * (both - encoder);
         f->tokens += items[i].max_length;
     }

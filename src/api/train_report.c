@@ -79,6 +79,7 @@ qkv_status qkv_run_open_log(qkv_run *r, int64_t step) {
         status = qkv_file_write(path.data, k.text.len ? k.text.data : "", k.text.len);
     if (status == QKV_OK && !(r->log = fopen(path.data, "a")))
         status = qkv_fail(QKV_FAILED, "%s: cannot be written: %s", path.data, strerror(errno));
+    if (r->log) setvbuf(r->log, NULL, _IOLBF, BUFSIZ); /* who follows it sees whole lines */
     if (status == QKV_OK) status = qkv_tensorboard_open(&r->board, r->request->out);
     qkv_buf_free(&k.text);
     qkv_buf_free(&path);

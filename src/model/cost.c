@@ -229,7 +229,7 @@ static void visit_head(const walker *w) {
     const qkv_head *h = &w->m->head;
     bool target = w->m->shape.decoder;
     qkv_part part = {.side = target ? &w->m->decoder : NULL, .layer = -1, .target = target};
-    double rows = rows_of(w, target);
+    const double rows = w->work->guessed_rows > 0 ? w->work->guessed_rows : rows_of(w, target);
     if (w->m->shape.head == QKV_HEAD_CLASSES) {
         part.name = "classes";
         part.by_sequence = true;
@@ -267,8 +267,10 @@ static void add_macs(void *user, const qkv_part *part) {
     *(double *)user += part->macs;
 }
 
-double qkv_model_macs(const qkv_model *m, const qkv_layout *src, const qkv_layout *tgt) {
+double qkv_model_macs(const qkv_model *m, const qkv_layout *src, const qkv_layout *tgt,
+                      int64_t guessed) {
     qkv_workload work = qkv_workload_of(src, tgt);
+    work.guessed_rows = (double)guessed;
     double macs = 0;
     qkv_model_walk(m, &work, add_macs, &macs);
     return macs;

@@ -87,8 +87,9 @@ void qkv_vocab_part_free(qkv_vocab_part *part);
 /* (R, n) */
 qkv_tensor *qkv_model_part_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x, qkv_vocab_part *part);
 
-/* Multiply-adds of one forward pass over these lengths (causal attention counted half): the useful
- * work of a batch. */
-double qkv_model_macs(const qkv_model *m, const qkv_layout *src, const qkv_layout *tgt);
+/* Multiply-adds of one forward pass over these lengths (causal attention counted half), of which
+ * `guessed` rows meet the vocabulary (0: all): the useful work of a batch. */
+double qkv_model_macs(const qkv_model *m, const qkv_layout *src, const qkv_layout *tgt,
+                      int64_t guessed);
 
 #endif

@@ -1,7 +1,8 @@
 /* mlm: 15 % of the tokens are to be guessed; of these 80 % are shown as the mask, 10 % as some
  * other token, 10 % as they are. Drawn anew for every step, keyed by the step and the row (never
  * stored). With `continues` words are drawn instead of tokens, and all tokens of a word are guessed.
- * Every batch has at least one target, so that a loss always exists. */
+ * Every batch has at least one target, so that a loss always exists. Only the rows that are to be
+ * guessed meet the vocabulary: for the others it would be most of the work, and for nothing. */
 #include "task/task.h"
 
 #include <string.h>
@@ -10,8 +11,9 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
                      const int64_t *examples, int64_t n, qkv_batch *out) {
     const int64_t extra = b->window ? -1 : 0; /* a window's further token is no row here */
     int32_t *ids = qkv_task_layout(t, b, examples, n, 0, extra, &out->src);
-    int32_t *targets = qkv_tape_alloc(t, NULL, (size_t)out->src.rows * sizeof *targets);
-    if (!ids || !targets) return;
+    const size_t bytes = (size_t)out->src.rows * sizeof(int32_t);
+    int32_t *targets = qkv_tape_alloc(t, NULL, bytes), *at = qkv_tape_alloc(t, NULL, bytes);
+    if (!ids || !targets || !at) return;
     for (int64_t i = 0; i < n; i++) {
         int64_t len;
         const int32_t *from = qkv_batcher_ids(b, examples[i], 0, &len);
@@ -27,10 +29,9 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
         while (seq < n && out->src.layout.start[seq] < r) seq++;
         const bool first = seq < n && out->src.layout.start[seq] == r;
         if (first || !spec->continues || !spec->continues[ids[r]]) word = k;
-        targets[r] = -1;
         if (ids[r] < spec->n_special || qkv_rng_uniform(rng, word) >= rate) continue;
-        targets[r] = ids[r];
-        out->n_targets++;
+        at[out->n_targets] = (int32_t)r;
+        targets[out->n_targets++] = ids[r];
         const double how = qkv_rng_uniform(rng, k + 1);
         if (how < 0.8)
             ids[r] = spec->mask;
@@ -38,18 +39,21 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
             ids[r] = spec->n_special + (int32_t)qkv_rng_below(rng, k + 2, others);
     }
     if (out->n_targets == 0) {
+        at[0] = 0;
         targets[0] = ids[0];
         ids[0] = spec->mask;
         out->n_targets = 1;
     }
     out->targets = targets;
+    out->target_rows = at;
     out->tokens = out->src.rows;
 }
 
 static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
                         int64_t *n_right) {
     qkv_tensor *x = qkv_model_encode(t, m, &b->src);
-    return qkv_task_vocab_loss(t, m, spec, b, x, n_right);
+    const qkv_embedding_spec guessed = {.ids = b->target_rows, .rows = b->n_targets};
+    return qkv_task_vocab_loss(t, m, spec, b, qkv_embedding(t, x, &guessed), n_right);
 }
 
 const qkv_task qkv_task_mlm = {

@@ -12,10 +12,10 @@
 
 /* A batch as the model sees it. Lives in the tape's arena: until the next step begins. */
 typedef struct qkv_batch {
-    qkv_tokens src, tgt; /* rows 0 where the task has no such side */
-    const int32_t
-        *targets; /* classify: per sequence; mlm: per row of src; translate, lm: per row of tgt */
-    int64_t n_targets; /* those that are not −1 */
+    qkv_tokens src, tgt;        /* rows 0 where the task has no such side */
+    const int32_t *targets;     /* classify: of each sequence; translate, lm: of each row of tgt */
+    const int32_t *target_rows; /* mlm: the rows of src that the targets belong to */
+    int64_t n_targets;
     int64_t n_sequences;
     int64_t tokens; /* real tokens, source and target counted both */
 } qkv_batch;
@@ -25,11 +25,13 @@ typedef struct qkv_task_spec {
     int32_t bos, eos, mask; /* ids; −1: the tokenizer has none */
     bool bare_source;       /* translate: the source has no end mark */
     int32_t vocab_size;
-    int32_t n_special;         /* ids below this are never masked nor drawn */
-    double mask_rate;          /* mlm: share of tokens to predict; 0 means 0.15 */
-    const bool *continues;     /* mlm: tokens that go on with the word of the token before, hidden with it; or NULL */
-    double smoothing;          /* label smoothing while training */
-    double r_drop;             /* > 0: examples are trained on twice at once, under other dropout, and this weighs the
+    int32_t n_special; /* ids below this are never masked nor drawn */
+    double mask_rate;  /* mlm: share of tokens to predict; 0 means 0.15 */
+    const bool *
+        continues; /* mlm: tokens that go on with the word of the token before, hidden with it; or NULL */
+    double smoothing; /* label smoothing while training */
+    double
+        r_drop; /* > 0: examples are trained on twice at once, under other dropout, and this weighs the
                                 * distance of the two predictions */
     const real *class_weights; /* classify: per class, or NULL */
 } qkv_task_spec;

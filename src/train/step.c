@@ -34,7 +34,7 @@ static qkv_status forward(qkv_stepper *s, const qkv_batcher *b, const int64_t *e
     sum->tokens += batch.tokens;
     sum->sequences += batch.n_sequences;
     sum->macs += qkv_model_macs(s->model, batch.src.rows ? &batch.src.layout : NULL,
-                                batch.tgt.rows ? &batch.tgt.layout : NULL);
+                                batch.tgt.rows ? &batch.tgt.layout : NULL, batch.n_targets);
     return QKV_OK;
 }
 
