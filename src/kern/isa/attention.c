@@ -325,15 +325,14 @@ static double count_work(const qkv_attention *a) {
     return pairs * a->heads * (a->d_head + a->d_value);
 }
 
-#define ITEMS_WANTED 4  /* a thread: enough to share evenly */
+#define ITEMS_WANTED 32 /* enough for threads to share evenly */
 #define PART_BLOCKS  4  /* fewer query blocks are not worth packing the keys for */
 #define PART_MOST    16 /* more make no part: the keys they see near them would leave the cache */
 
 /* Into how many parts a sequence is cut: enough for all threads, and more of a long one whose queries
  * see near keys only, which then stay in the cache; other keys would be packed again and again. */
 static int32_t count_parts(const qkv_attention *a, int64_t pairs) {
-    const int64_t items = (int64_t)ITEMS_WANTED * qkv_threads();
-    const int32_t wanted = pairs > 0 ? (int32_t)((items + pairs - 1) / pairs) : 1;
+    const int32_t wanted = pairs > 0 ? (int32_t)((ITEMS_WANTED + pairs - 1) / pairs) : 1;
     int32_t longest = 0;
     for (int32_t s = 1; s < a->q_layout.n; s++)
         if (count_blocks(a, s) > count_blocks(a, longest)) longest = s;
