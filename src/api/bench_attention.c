@@ -29,7 +29,7 @@ static const struct {
     {"linformer", "attention=linformer"},
     {"lstm", "arch=lstm bidirectional=false"},
 };
-enum { KINDS = sizeof kinds / sizeof *kinds, LENGTHS_MAX = 12, ROUNDS = 5 };
+enum { KINDS = sizeof kinds / sizeof *kinds, LENGTHS_MAX = 12, ROUNDS = 8 };
 
 /* Best seconds of a training step's forward and backward pass; 0 when the length is left out. */
 typedef struct curves {
@@ -73,16 +73,18 @@ static qkv_status measure(qkv_tape *t, qkv_model *m, const int32_t *ids, int32_t
     return QKV_OK;
 }
 
-/* One round of one kind: `seconds` for each length. */
 static qkv_status measure_kind(size_t kind, const int32_t *ids, double seconds, curves *c) {
     qkv_model *m;
     qkv_tape t;
     QKV_TRY(make_model(kinds[kind].settings, (int64_t)c->length[c->n - 1], &m));
     qkv_status status = qkv_tape_init(&t);
-    /* the longest once before, to make the memory */
+    /* All lengths in turn, several times, so that what else the machine does meets them alike; the
+     * longest goes first, to make the memory. */
     if (status == QKV_OK) status = pass(&t, m, ids, (int32_t)c->length[c->n - 1], 0);
-    for (size_t i = 0; i < c->n && status == QKV_OK; i++)
-        status = measure(&t, m, ids, (int32_t)c->length[i], seconds, &c->seconds[kind][i]);
+    for (size_t i = 0; i < c->n; i++) c->seconds[kind][i] = INFINITY;
+    for (size_t k = 0; k < ROUNDS * c->n && status == QKV_OK; k++)
+        status = measure(&t, m, ids, (int32_t)c->length[k % c->n], seconds / ROUNDS,
+                         &c->seconds[kind][k % c->n]);
     qkv_tape_free(&t);
     qkv_model_free(m);
     return status;
@@ -173,14 +175,8 @@ static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
         ids[i] = (int32_t)qkv_rng_below((qkv_rng){1, 1}, (uint64_t)i, 256);
     qkv_status status = QKV_OK;
     const char *only = qkv_bench_text(args, "kind", NULL);
-    bool wanted[KINDS];
-    for (size_t k = 0; k < KINDS; k++) {
-        wanted[k] = !only || strcmp(only, kinds[k].name) == 0;
-        for (size_t i = 0; i < c.n && wanted[k]; i++) c.seconds[k][i] = INFINITY;
-    }
-    /* All kinds and lengths in turn, several times, so that what else the machine does meets them alike. */
-    for (size_t k = 0; k < ROUNDS * KINDS && status == QKV_OK; k++)
-        if (wanted[k % KINDS]) status = measure_kind(k % KINDS, ids, seconds / ROUNDS, &c);
+    for (size_t k = 0; k < KINDS && status == QKV_OK; k++)
+        if (!only || strcmp(only, kinds[k].name) == 0) status = measure_kind(k, ids, seconds, &c);
     qkv_free(ids);
     QKV_TRY(status);
     const char *svg = qkv_bench_text(args, "svg", NULL);
