@@ -105,7 +105,11 @@ static inline bool gemm_int_in_place(void) {
 int_tile_fn KERN_NAME(gemm_int_tile_of)(int mr);
 
 /* At most INT_FEW rows of int8 weights: outputs [col0, col1). scratch has (INT_FEW + 1)·(words of a row) places. */
+#if VW == 16
+#define INT_FEW 8
+#else
 #define INT_FEW 4
+#endif
 void KERN_NAME(gemm_int_few)(const qkv_gemm *g, int64_t col0, int64_t col1, int32_t *scratch);
 
 /* act and pre of a finished tile; from gemm.c */
