@@ -317,14 +317,16 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     if (status == QKV_OK) status = qkv_loop_validate(l, &sum);
     qkv_average_leave(&l->average);
     QKV_TRY(status);
-    const bool by_class = qkv_model_config(l->model)->task == QKV_TASK_CLASSIFY;
+    const qkv_config *model = qkv_model_config(l->model);
     p->loss = sum.loss / (double)sum.n_targets;
     p->accuracy = (double)sum.n_right / (double)sum.n_targets;
-    /* More right answers are better; among equals, and for all other tasks, the lower loss. */
-    const double score = by_class ? p->accuracy - 1e-6 * p->loss : -p->loss;
+    /* The lower loss is better. But a classifier grows too sure of itself long before it grows worse, which raises its
+     * loss: there more right answers are, and among equals the lower loss; unless votes weighed anew make up for it. */
+    const bool by_answers = model->task == QKV_TASK_CLASSIFY && !model->ngrams;
+    const double score = by_answers ? p->accuracy - 1e-6 * p->loss : -p->loss;
     p->best = score > l->best;
     l->stale = p->best ? 0 : l->stale + 1;
-    if (p->best) l->best = score, l->best_step = l->step;
+    if (p->best) l->best = score, l->best_step = l->step, l->best_right = p->accuracy;
     l->valid_loss = p->loss;
     l->valid_right = p->accuracy;
     return QKV_OK;

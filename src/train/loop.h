@@ -45,7 +45,7 @@ typedef struct qkv_loop {
     int64_t steps; /* the budget in steps, once known */
     int64_t skipped, skipped_in_a_row;
     int64_t best_step, stale; /* best validation so far; validations since */
-    double best;
+    double best, best_right;  /* its score, the higher the better; its share of right answers */
     double usual;      /* running mean of the gradient's squared norm */
     double cpu_before; /* processor seconds of earlier processes */
     bool pending;      /* the step ended a stretch, but was not validated yet */
