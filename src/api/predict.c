@@ -80,9 +80,8 @@ qkv_status qkv_texts_trees(qkv_tape *t, const qkv_text_model *m, const qkv_text 
     return qkv_tape_status(t);
 }
 
-/* n-grams of characters (else nothing): those of each text of the batch. */
-static qkv_status add_chars(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
-                            qkv_tokens *src) {
+qkv_status qkv_texts_chars(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
+                           qkv_tokens *src) {
     if (!qkv_tokenise_spec_of(qkv_model_config(m->model)).chars) return QKV_OK;
     const int32_t n = src->layout.n;
     size_t room = 1;
@@ -115,7 +114,7 @@ static qkv_status run_batch(qkv_tape *t, const qkv_text_model *m, const qkv_text
     qkv_tokens batch = {
         .layout = {.n = (int32_t)n, .start = start}, .ids = ids, .rows = (int64_t)rows};
     QKV_TRY(qkv_texts_trees(t, m, texts, e, &batch));
-    QKV_TRY(add_chars(t, m, texts, &batch));
+    QKV_TRY(qkv_texts_chars(t, m, texts, &batch));
     const qkv_tensor *y = rows_of(t, m->model, &batch);
     QKV_TRY(qkv_tape_status(t));
     for (size_t i = 0; i < n; i++)

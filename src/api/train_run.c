@@ -371,6 +371,14 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
 
 /* ---- the run ---- */
 
+/* By an estimate: a token has some four bytes. A preset without attention is none for those who ask for some kind of it. */
+static const char *preset_by_size(const qkv_run *r) {
+    const qkv_config *c = &r->config;
+    const char *name = qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4);
+    const bool asked = c->position != QKV_POSITION_LEARNED || c->attention != QKV_PATTERN_FULL;
+    return asked && strcmp(name, "classifier-small") == 0 ? "classifier" : name;
+}
+
 /* The tokenizer and the ids; with `folder` the tokenizer is kept there, or found. */
 static qkv_status make_tokens(qkv_run *r, bool folder) {
     qkv_buf own = {0};
@@ -396,8 +404,7 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
                                    "split alike; use cut or skip");
     QKV_TRY(read_texts(r));
     if (folder) QKV_TRY(open_folder(r));
-    if (!request->preset && !request->init) /* by an estimate: a token has some four bytes */
-        QKV_TRY(assign(r, qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4)));
+    if (!request->preset && !request->init) QKV_TRY(assign(r, preset_by_size(r)));
     if (r->task == QKV_TASK_CLASSIFY) r->config.classes = r->corpus.labels.n;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;
@@ -444,6 +451,7 @@ qkv_status qkv_run_model(qkv_run *r) {
 
 static qkv_status train(qkv_run *r) {
     qkv_loop l = {.config = r->train,
+                  .goes_on = r->request->init != NULL,
                   .model = r->model,
                   .task = qkv_task_spec_of(r->tokenizer, &r->config),
                   .train = &r->train_ids,
