@@ -3,8 +3,9 @@
  *
  * Not part of the product: bench/gemm.sh builds it against oneDNN, OpenBLAS and libqkv.a. Each
  * library computes forward y (M,out) = x Wᵀ,   dgrad dx (M,in) = dy W,   wgrad dW (out,in) += dyᵀ x
- * on row-major matrices. Prints a line a product: out in what threads, then GFLOP/s of each, then
- * ours ÷ the best other. */
+ * on row-major matrices. In bf16 only oneDNN's matmul has a part, and it gets operands that are bf16
+ * already, where qkv rounds reals on the way; the results are fp32 in both. Prints a line a product:
+ * out in what threads, then GFLOP/s of each, then ours ÷ the best other. */
 #include <cblas.h>
 #include <dnnl.h>
 #include <math.h>
@@ -37,16 +38,18 @@ typedef struct work {
     bool a_trans, b_trans, add;
     const float *a, *b;
     float *c;
+    bool bf16;
 } work;
 
-static work make_work(int op, shape s, const float *x, const float *y, const float *w, float *out) {
+static work make_work(int op, shape s, const float *x, const float *y, const float *w, float *out,
+                      bool bf16) {
     switch (op) {
     case FORWARD:
-        return (work){op, M, s.out, s.in, false, true, false, x, w, out};
+        return (work){op, M, s.out, s.in, false, true, false, x, w, out, bf16};
     case DGRAD:
-        return (work){op, M, s.in, s.out, false, false, false, y, w, out};
+        return (work){op, M, s.in, s.out, false, false, false, y, w, out, bf16};
     default:
-        return (work){op, s.out, s.in, M, true, false, true, y, x, out};
+        return (work){op, s.out, s.in, M, true, false, true, y, x, out, bf16};
     }
 }
 
@@ -67,17 +70,17 @@ typedef struct matmul {
     dnnl_memory_t memory[3];
 } matmul;
 
-static void describe(dnnl_memory_desc_t *d, int rows, int cols, bool trans) {
+static void describe(dnnl_memory_desc_t *d, int rows, int cols, bool trans, bool bf16) {
     const dnnl_dims_t dims = {rows, cols}, strides = {trans ? 1 : cols, trans ? rows : 1};
-    dnnl_memory_desc_init_by_strides(d, 2, dims, dnnl_f32, strides);
+    dnnl_memory_desc_init_by_strides(d, 2, dims, bf16 ? dnnl_bf16 : dnnl_f32, strides);
 }
 
 static matmul make_matmul(const work *w) {
     matmul t;
     dnnl_memory_desc_t d[3];
-    describe(&d[0], w->m, w->k, w->a_trans);
-    describe(&d[1], w->k, w->n, w->b_trans);
-    describe(&d[2], w->m, w->n, false);
+    describe(&d[0], w->m, w->k, w->a_trans, w->bf16);
+    describe(&d[1], w->k, w->n, w->b_trans, w->bf16);
+    describe(&d[2], w->m, w->n, false, false);
     dnnl_matmul_desc_t desc;
     dnnl_matmul_desc_init(&desc, &d[0], &d[1], NULL, &d[2]);
     dnnl_primitive_attr_t attr;
@@ -121,7 +124,8 @@ static void run(int lib, const work *w, const matmul *t) {
                             .ldc = w->n,
                             .a_trans = w->a_trans,
                             .b_trans = w->b_trans,
-                            .accumulate = w->add};
+                            .accumulate = w->add,
+                            .precision = w->bf16 ? QKV_BF16 : QKV_F32};
         if (!qkv_kern_get()->gemm(&g)) exit(1);
         break;
     }
@@ -144,6 +148,10 @@ static void run(int lib, const work *w, const matmul *t) {
     }
 }
 
+static bool takes_part(int lib, const work *w) {
+    return !w->bf16 || lib == QKV || lib == DNNL_MATMUL;
+}
+
 /* Best rate of `rounds` turns, each long enough to time. */
 static void measure(const work *w, int rounds, double *rates) {
     const double gflop = 2e-9 * w->m * w->n * w->k;
@@ -151,11 +159,12 @@ static void measure(const work *w, int rounds, double *rates) {
     matmul t = make_matmul(w);
     for (int lib = 0; lib < LIBS; lib++) {
         rates[lib] = 0;
-        run(lib, w, &t);
+        if (takes_part(lib, w)) run(lib, w, &t);
     }
     const double begin = qkv_now();
     for (int round = 0; round < rounds && (round < 2 || qkv_now() - begin < 10); round++)
         for (int lib = 0; lib < LIBS; lib++) {
+            if (!takes_part(lib, w)) continue;
             if (repeats > 1) run(lib, w, &t); /* wakes this library's threads */
             const double start = qkv_now();
             for (int i = 0; i < repeats; i++) run(lib, w, &t);
@@ -171,15 +180,17 @@ static float *numbers(size_t n) {
     return x;
 }
 
+/* usage: gemm_peers [f32|bf16 [threads [rounds [first shape [last shape + 1]]]]] */
 int main(int argc, char **argv) {
-    const int threads = argc > 1 ? atoi(argv[1]) : 1, rounds = argc > 2 ? atoi(argv[2]) : 5;
-    const int from = argc > 3 ? atoi(argv[3]) : 0, to = argc > 4 ? atoi(argv[4]) : SHAPES;
+    const bool bf16 = argc > 1 && strcmp(argv[1], "bf16") == 0;
+    const int threads = argc > 2 ? atoi(argv[2]) : 1, rounds = argc > 3 ? atoi(argv[3]) : 5;
+    const int from = argc > 4 ? atoi(argv[4]) : 0, to = argc > 5 ? atoi(argv[5]) : SHAPES;
     qkv_threads_set(threads);
     omp_set_num_threads(threads);
     dnnl_engine_create(&engine, dnnl_cpu, 0);
     dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
-    printf("# %s, %d threads, peak %.1f GFLOP/s\n", qkv_kern_get()->name, threads,
-           qkv_kern_get()->peak_gflops(QKV_F32, 0.3));
+    printf("# %s, %s, %d threads, peak %.1f GFLOP/s\n", qkv_kern_get()->name, bf16 ? "bf16" : "f32",
+           threads, qkv_kern_get()->peak_gflops(bf16 ? QKV_BF16 : QKV_F32, 0.3));
     printf("# %5s %5s %-8s %2s", "out", "in", "what", "T");
     for (int lib = 0; lib < LIBS; lib++) printf(" %11s", lib_names[lib]);
     printf("  ratio\n");
@@ -191,13 +202,14 @@ int main(int argc, char **argv) {
         float *const w = numbers((size_t)s.out * (size_t)s.in), *const dw = numbers((size_t)s.out *
                                                                                     (size_t)s.in);
         for (int op = 0; op < OPS; op++) {
-            const work job = make_work(op, s, x, y, w, op == FORWARD ? y : op == DGRAD ? x : dw);
+            const work job = make_work(op, s, x, y, w, op == FORWARD ? y : op == DGRAD ? x : dw,
+                                       bf16);
             double rates[LIBS], best = 0;
             measure(&job, rounds, rates);
             printf("  %5d %5d %-8s %2d", s.out, s.in, op_names[op], threads);
             for (int lib = 0; lib < LIBS; lib++) {
                 printf(" %11.1f", rates[lib]);
-                sums[lib] += log(rates[lib]);
+                sums[lib] += rates[lib] > 0 ? log(rates[lib]) : 0;
                 if (lib != QKV && rates[lib] > best) best = rates[lib];
             }
             const double ratio = rates[QKV] / best;

@@ -87,17 +87,15 @@ static inline vreal v_sqrt(vreal a) {
 }
 #endif
 
-/* s += a·b inside a tile of sums. On AVX2 all 16 registers are taken, and compilers left to themselves let sums
- * change places until some fall out into memory, where they wait for themselves; so there the instruction is named
- * whole. With 32 registers (AVX-512) it is enough to keep the order. */
+/* s += a·b inside a tile of sums, which takes all registers. Compilers left to themselves let sums change places until
+ * some fall out into memory, where they wait for themselves; so the instruction is named whole. */
 static inline __attribute__((always_inline)) void v_add_product(vreal *s, vreal a, vreal b) {
-#if defined(__AVX2__) && VW == 8
+#if defined(__AVX512F__)
+    __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b));
+#elif defined(__AVX2__) && VW == 8
     __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
 #else
     *s = v_fma(a, b, *s);
-#endif
-#ifdef __AVX512F__
-    __asm__ volatile("" : "+v"(*s));
 #endif
 }
 
@@ -164,14 +162,22 @@ static inline void v_transpose(vreal x[VW]) {
 }
 
 /* Sums over lanes in one fixed order: halves, quarters, … */
-#if defined(__AVX2__) && VW == 8
+#if VW >= 8 && !defined(QKV_WIDE_EMULATED)
+#if VW == 16
+#define V_EIGHT(of, x)                                                                             \
+    of(_mm512_castps512_ps256((__m512)x), _mm256_castpd_ps(_mm512_extractf64x4_pd((__m512d)x, 1)))
+#else
+#define V_EIGHT(of, x) ((__m256)x)
+#endif
 static inline real v_sum(vreal x) {
-    const __m128 h = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+    const __m256 e = V_EIGHT(_mm256_add_ps, x);
+    const __m128 h = _mm_add_ps(_mm256_castps256_ps128(e), _mm256_extractf128_ps(e, 1));
     const __m128 q = _mm_add_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
 }
 static inline real v_maximum(vreal x) {
-    const __m128 h = _mm_max_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+    const __m256 e = V_EIGHT(_mm256_max_ps, x);
+    const __m128 h = _mm_max_ps(_mm256_castps256_ps128(e), _mm256_extractf128_ps(e, 1));
     const __m128 q = _mm_max_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_max_ss(q, _mm_movehdup_ps(q)));
 }

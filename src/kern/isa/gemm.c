@@ -304,14 +304,15 @@ static void run_few(const item *w) {
     }
 }
 
-/* Many rows: B is packed NC columns at a time, and the strips of A pass by. */
+/* Many rows: B is packed NC columns at a time, and the strips of A, of equal height, pass by. */
 static void run_many(const item *w) {
-    const int64_t step = k_step(w->g->k);
+    const int64_t step = k_step(w->g->k), rows = w->row1 - w->row0, strips = ceil_div(rows, MC);
     for (int64_t col = w->col0; col < w->col1; col += NC)
         for (int64_t k0 = 0; k0 == 0 || k0 < w->g->k; k0 += step) {
             block x = make_block(w, col, min64(col + NC, w->col1), k0, step);
-            for (x.row0 = w->row0; x.row0 < w->row1; x.row0 = x.row1) {
-                x.row1 = min64(x.row0 + MC, w->row1);
+            for (int64_t i = 0; i < strips; i++) {
+                x.row0 = w->row0 + i * rows / strips;
+                x.row1 = w->row0 + (i + 1) * rows / strips;
                 const strip s = make_strip(w->g, &x, w->a_block);
                 run_strip(w->g, &x, &s, look_ahead(w->g, &x, w->row1));
             }
@@ -338,7 +339,7 @@ gemm_plan KERN_NAME(gemm_plan_of)(const qkv_gemm *g) {
     double least = INFINITY;
     for (int64_t across = 1; across <= best.threads; across++) {
         const int64_t cols = round_up(ceil_div(g->n, across), NR);
-        const int64_t rows = round_up(ceil_div(g->m, ceil_div(best.threads, across)), MR);
+        const int64_t rows = ceil_div(g->m, ceil_div(best.threads, across)); /* tiles have any height */
         const int64_t down = ceil_div(g->m, rows), n = down * ceil_div(g->n, cols);
         const double one =
             (double)rows * (double)cols / VW + pack_a * (double)rows + pack_b * (double)cols;

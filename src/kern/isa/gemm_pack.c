@@ -2,44 +2,21 @@
  * inner loop has no strides and no edges. Rounding to bf16 happens here, on the way. */
 #include "kern/isa/gemm.h"
 
-#define CHUNK VW /* k's packed at a time: what is converted afterwards is still in the L1 cache */
-#define AHEAD 16 /* k's fetched ahead */
-#define GROUP 8  /* panels packed side by side: a row of the source is read in long runs */
+#define CHUNK (2 * VW) /* k's packed at a time, side by side in a group of panels */
+#define AHEAD 16       /* k's fetched ahead */
+#define GROUP 8        /* panels packed side by side: a row of the source is read in long runs */
+#define INLINE inline __attribute__((always_inline))
 
-/* out[p][0 … width) = x[p·ld + 0 … width), p < k; `valid` columns exist there. The rows that lie
- * `ahead` reals further on are fetched: they are too far apart for the CPU to guess. */
-static inline void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid, const int width,
-                             int64_t ahead, real *out) {
-    for (int64_t p = 0; p < k; p++, x += ld, out += width)
-        for (int j = 0; j < width; j += VW) {
-            __builtin_prefetch(x + ahead + j);
-            const int64_t n = valid - j;
-            v_store(out + j, n >= VW ? v_load(x + j) : v_load_n(x + j, n < 0 ? 0 : n));
-        }
-}
-
-/* out[p][0 … width) = x[(0 … width)·ld + p], p < k ≤ VW; w rows exist */
-static inline void transpose_rows(const real *x, int64_t ld, int64_t k, int64_t w, const int width,
-                                  real *out) {
-    for (int j = 0; j < width; j += VW) {
-        vreal t[VW];
-        if (k == VW && j + VW <= w) {
-            V_UNROLL(16)
-            for (int q = 0; q < VW; q++) t[q] = v_load(x + (j + q) * ld);
-        } else {
-            for (int q = 0; q < VW; q++)
-                t[q] = j + q < w ? v_load_n(x + (j + q) * ld, k) : v_set(0);
-        }
-        v_transpose(t);
-        for (int q = 0; q < k; q++) v_store(out + q * width + j, t[q]);
-    }
+/* The first n of VW reals, which may be none or more than all. */
+static INLINE vreal load_some(const real *x, int64_t n) {
+    return n >= VW ? v_load(x) : v_load_n(x, n < 0 ? 0 : n);
 }
 
 #ifndef QKV_DOUBLE
 typedef uint32_t vword __attribute__((vector_size(VW * sizeof(uint32_t)), aligned(4), may_alias));
 
 /* The upper 16 bits are the bf16 nearest to x (ties to even); NaN stays NaN. */
-static inline vword to_bf16(vword u) {
+static INLINE vword to_bf16(vword u) {
     const vword nan = (vword)((u & 0x7fffffff) > 0x7f800000);
     const vword even = u + 0x7fff + ((u >> 16) & 1);
     return ((even & ~nan) | ((u | 0x400000) & nan)) & 0xffff0000;
@@ -49,22 +26,7 @@ static inline vword to_bf16(vword u) {
 static void round_run(real *x, int64_t n) {
     for (int64_t i = 0; i < n; i += VW) *(vword *)(x + i) = to_bf16(*(const vword *)(x + i));
 }
-
-/* Two rows of reals into one of pairs. */
-static void pair_rows(const real *x, int64_t k, int width, real *out) {
-    static const real zeros[2 * VW];
-    for (int64_t p = 0; p < k; p += 2)
-        for (int j = 0; j < width; j += VW) {
-            const vword lo = to_bf16(*(const vword *)(x + p * width + j));
-            const vword hi = to_bf16(*(const vword *)(p + 1 < k ? x + (p + 1) * width + j : zeros));
-            *(vword *)(out + p / 2 * width + j) = lo >> 16 | hi;
-        }
-}
 #else
-static void pair_rows(const real *x, int64_t k, int width, real *out) {
-    (void)x, (void)k, (void)width, (void)out; /* no pairs of doubles */
-}
-
 static void round_run(real *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const float f = (float)x[i];
@@ -79,38 +41,118 @@ static void round_run(real *x, int64_t n) {
 }
 #endif
 
-/* sums[j] += Σ_p x[p][j], p < n, of a panel of rows of A that was just packed. What lies between its
- * width and whole vectors is summed too, and never read. */
-static void sum_panel(const real *x, int64_t n, real *sums) {
+/* Pairs of bf16: lane i holds lo[i] and, in its upper half, hi[i]; or reals 2i and 2i + 1 of a run of 2·VW. The
+ * instruction takes numbers below 2⁻¹²⁶ for 0, as the one that multiplies pairs does. */
+#if defined(__AVX512BF16__)
+static INLINE vreal pair_run(vreal first, vreal second) {
+    return (vreal)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
+}
+static INLINE vreal pair_lanes(vreal lo, vreal hi) {
+    typedef int16_t halves __attribute__((vector_size(64)));
+    const halves x = (halves)pair_run(lo, hi);
+    return (vreal)__builtin_shufflevector(x, x, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25,
+                                          10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+#elif GEMM_PAIRS
+static INLINE vreal pair_lanes(vreal lo, vreal hi) {
+    return (vreal)(to_bf16((vword)lo) >> 16 | to_bf16((vword)hi));
+}
+static INLINE vreal pair_run(vreal x, vreal y) {
+    return pair_lanes(__builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+                      __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
+}
+#else
+static INLINE vreal pair_lanes(vreal lo, vreal hi) {
+    return (void)hi, lo; /* never asked for */
+}
+static INLINE vreal pair_run(vreal x, vreal y) {
+    return (void)y, x;
+}
+#endif
+
+/* out[p][0 … width) = x[p·ld + 0 … width), p < k, of pairs half as many rows; `valid` columns exist there. The rows
+ * that lie `ahead` reals further on are fetched: they are too far apart for the CPU to guess. */
+static INLINE void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid, const int width, const bool pairs,
+                             int64_t ahead, real *out) {
+    const int step = pairs ? 2 : 1;
+    for (int64_t p = 0; p < k; p += step, x += step * ld, out += width)
+        for (int j = 0; j < width; j += VW) {
+            __builtin_prefetch(x + ahead + j);
+            vreal row = load_some(x + j, valid - j);
+            if (pairs) {
+                __builtin_prefetch(x + ahead + ld + j);
+                row = pair_lanes(row, p + 1 < k ? load_some(x + ld + j, valid - j) : v_set(0));
+            }
+            v_store(out + j, row);
+        }
+}
+
+/* VW words of a run of k reals. */
+static INLINE vreal load_words(const real *x, int64_t k, const bool pairs) {
+    return pairs ? pair_run(load_some(x, k), load_some(x + VW, k - VW)) : load_some(x, k);
+}
+
+/* out[p][0 … width) = word p of the rows x[(0 … width)·ld], p < VW, k reals each; w rows exist */
+static INLINE void transpose_rows(const real *x, int64_t ld, int64_t k, int64_t w, const int width, const bool pairs,
+                                  real *out) {
+    const int64_t whole = pairs ? 2 * VW : VW, words = gemm_words(k, pairs);
+    for (int j = 0; j < width; j += VW) {
+        const int rows = width - j < VW ? width - j : VW;
+        vreal t[VW];
+        if (k == whole && j + rows <= w) {
+            V_UNROLL(16)
+            for (int q = 0; q < VW; q++) t[q] = q < rows ? load_words(x + (j + q) * ld, whole, pairs) : v_set(0);
+        } else {
+            for (int q = 0; q < VW; q++) t[q] = j + q < w ? load_words(x + (j + q) * ld, k, pairs) : v_set(0);
+        }
+        v_transpose(t);
+        if (words == VW) {
+            V_UNROLL(16)
+            for (int q = 0; q < VW; q++) v_store(out + q * width + j, t[q]);
+        } else {
+            for (int q = 0; q < words; q++) v_store(out + q * width + j, t[q]);
+        }
+    }
+}
+
+/* sums[j] += Σ_p x[p·ld + j], p < n, of rows of A that are being packed: MR of them, `valid` of which exist. */
+static void sum_rows(const real *x, int64_t ld, int64_t n, int64_t valid, real *sums) {
     for (int j = 0; j < GEMM_SUMS; j += VW) {
         vreal sum = v_set(0);
-        for (int64_t p = 0; p < n; p++) sum = sum + v_load(x + p * MR + j);
+        for (int64_t p = 0; p < n; p++) sum = sum + load_some(x + p * ld + j, valid - j);
         v_store(sums + j, v_load(sums + j) + sum);
     }
 }
 
 /* Packs k's p … p + n − 1 of panel i. */
-static void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, real *out) {
-    const int64_t j = s->start[i], w = s->start[i + 1] - j, valid = s->start[s->panels] - j;
-    const int64_t ahead = p + AHEAD + n <= s->k ? AHEAD * s->ld : 0;
-    const bool pairs = GEMM_PAIRS && s->precision == QKV_BF16;
-    real chunk[CHUNK * NR + VW];
-    real *const to = pairs ? chunk : out + p * s->width;
+static INLINE void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, const int width, const bool pairs,
+                              real *out) {
+    const int64_t j = s->start[i], valid = s->start[s->panels] - j;
     const int64_t at = s->k_contiguous ? j * s->ld + p : p * s->ld + j;
     const real *const x = s->x + at;
-    if (s->k_contiguous && s->width == NR)
-        transpose_rows(x, s->ld, n, w, NR, to);
-    else if (s->k_contiguous)
-        transpose_rows(x, s->ld, n, w, MR, to);
-    else if (s->width == NR)
-        copy_rows(x, s->ld, n, valid, NR, ahead, to);
-    else
-        copy_rows(x, s->ld, n, valid, MR, ahead, to);
-    if (s->sums) sum_panel(to, n, s->sums + i * GEMM_SUMS);
-    if (pairs)
-        pair_rows(chunk, n, s->width, out + p / 2 * s->width);
-    else if (s->precision == QKV_BF16)
-        round_run(to, n * s->width);
+    real *const to = out + gemm_words(p, pairs) * width;
+    if (s->k_contiguous) {
+        const int64_t whole = pairs ? 2 * VW : VW;
+        for (int64_t q = 0; q < n; q += whole)
+            transpose_rows(x + q, s->ld, n - q < whole ? n - q : whole, valid, width, pairs,
+                           to + gemm_words(q, pairs) * width);
+    } else {
+        copy_rows(x, s->ld, n, valid, width, pairs, p + AHEAD + n <= s->k ? AHEAD * s->ld : 0, to);
+    }
+    if (s->sums) sum_rows(x, s->ld, n, valid, s->sums + i * GEMM_SUMS);
+    if (!pairs && s->precision == QKV_BF16) round_run(to, n * width);
+}
+
+/* All panels, CHUNK k's of a group at a time. */
+static INLINE void pack_panels(const gemm_panels *s, const int width, const bool pairs, real *out) {
+    const int64_t size = gemm_panel_size(gemm_words(s->k, pairs), width);
+    const int group = s->k_contiguous ? 1 : width == NR ? GROUP : s->panels;
+    for (int i = 0; i < s->panels; i += group)
+        for (int64_t p = 0; p < s->k; p += CHUNK) {
+            const int64_t n = s->k - p < CHUNK ? s->k - p : CHUNK;
+            const int end = i + group < s->panels ? i + group : s->panels;
+            for (int q = i; q < end; q++) pack_chunk(s, q, p, n, width, pairs, out + q * size);
+        }
 }
 
 /* One panel of bf16 weights: in memory two of adjacent k are a word already, so words are turned as
@@ -143,16 +185,13 @@ static void pack_halves(const gemm_panels *s, int i, real *out) {
 }
 
 void KERN_NAME(gemm_panels)(const gemm_panels *s, real *out) {
-    const bool two =
-        s->halves ? sizeof(real) == sizeof(float) : GEMM_PAIRS && s->precision == QKV_BF16;
-    const int64_t size = gemm_panel_size(gemm_words(s->k, two), s->width);
-    for (int i = 0; s->halves && i < s->panels; i++) pack_halves(s, i, out + i * size);
-    if (s->halves) return;
-    const int group = s->k_contiguous ? 1 : s->width == NR ? GROUP : s->panels;
-    for (int i = 0; i < s->panels; i += group)
-        for (int64_t p = 0; p < s->k; p += CHUNK) {
-            const int64_t n = s->k - p < CHUNK ? s->k - p : CHUNK;
-            const int end = i + group < s->panels ? i + group : s->panels;
-            for (int q = i; q < end; q++) pack_chunk(s, q, p, n, out + q * size);
-        }
+    const bool words_of_two = s->halves && sizeof(real) == sizeof(float);
+    const int64_t size = gemm_panel_size(gemm_words(s->k, words_of_two), s->width);
+    const bool pairs = GEMM_PAIRS && s->precision == QKV_BF16;
+    if (s->halves)
+        for (int i = 0; i < s->panels; i++) pack_halves(s, i, out + i * size);
+    else if (s->width == NR)
+        pairs ? pack_panels(s, NR, true, out) : pack_panels(s, NR, false, out);
+    else
+        pairs ? pack_panels(s, MR, true, out) : pack_panels(s, MR, false, out);
 }

@@ -16,9 +16,10 @@
 static INLINE void add_product(vreal *s, vreal a, vreal b, const bool pairs) {
 #if GEMM_PAIRS
     if (pairs) {
+#ifdef __AVX512BF16__
+        __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b)); /* as in v_add_product */
+#else
         *s = v_dot_pairs(a, b, *s);
-#ifdef __AVX512F__
-        __asm__ volatile("" : "+v"(*s)); /* as in v_add_product */
 #endif
         return;
     }
