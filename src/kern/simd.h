@@ -87,15 +87,17 @@ static inline vreal v_sqrt(vreal a) {
 }
 #endif
 
-/* s += a·b inside a tile of sums, which takes all registers. Compilers left to themselves let sums change places until
- * some fall out into memory, where they wait for themselves; so the instruction is named whole. */
+/* s += a·b inside a tile of sums. Where the tile takes all registers (AVX2), compilers left to themselves let sums
+ * change places until some fall out into memory, where they wait for themselves; so the instruction is named whole.
+ * With 32 registers (AVX-512) it is enough to keep the order, and `a` may come straight from memory. */
 static inline __attribute__((always_inline)) void v_add_product(vreal *s, vreal a, vreal b) {
-#if defined(__AVX512F__)
-    __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b));
-#elif defined(__AVX2__) && VW == 8
+#if defined(__AVX2__) && VW == 8
     __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
 #else
     *s = v_fma(a, b, *s);
+#endif
+#ifdef __AVX512F__
+    __asm__ volatile("" : "+v"(*s));
 #endif
 }
 

@@ -12,20 +12,23 @@
 #define AHEAD  512 /* reals of B fetched ahead */
 #define INLINE inline __attribute__((always_inline))
 
-/* s += a·b, of reals or of pairs of halves. */
+/* s += a·b, of reals or of pairs of halves. A tile takes nearly all registers here, so the
+ * instructions are named whole: see v_add_product. */
 static INLINE void add_product(vreal *s, vreal a, vreal b, const bool pairs) {
-#if GEMM_PAIRS
-    if (pairs) {
-#ifdef __AVX512BF16__
-        __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b)); /* as in v_add_product */
-#else
+#if defined(__AVX512BF16__)
+    if (pairs)
+        __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b));
+    else
+        __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b));
+#elif GEMM_PAIRS
+    if (pairs)
         *s = v_dot_pairs(a, b, *s);
-#endif
-        return;
-    }
-#endif
+    else
+        v_add_product(s, a, b);
+#else
     (void)pairs;
     v_add_product(s, a, b);
+#endif
 }
 
 /* VW reals of row q of B. Of halves, row q is the lower or the upper ones of words q / 2; shifts and
