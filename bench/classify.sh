@@ -1,6 +1,6 @@
 #!/bin/sh
 # Classification of qkv beside PyTorch's and ONNX Runtime's: the same weights and reviews, interleaved, best of REPS runs.
-#   REPS=5 SECONDS_EACH=3 THREADS=2 WHO="qkv torch compile onnx" sh bench/classify.sh
+#   REPS=5 SECONDS_EACH=3 THREADS=2 TYPES="f32 bf16 int8" WHO="qkv torch compile onnx" sh bench/classify.sh
 # QKV_BENCH_PYTHON must have torch, numpy, safetensors, onnx, onnxscript and onnxruntime; the reviews are those of bench/run.sh.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,15 +15,15 @@ note() { # work, who, JSON
 }
 rep=1
 while [ "$rep" -le "$reps" ]; do
-    for type in f32 int8; do
+    for type in ${TYPES:-f32 bf16 int8}; do
         for one in $who; do
             case $one in
             qkv)
                 note $type qkv "$(build/qkv bench classify --json --threads "$threads" --set ids="$ids" --set weights=$type \
                     --set seconds="$seconds")" ;;
             *)
-                flag= && [ $type = f32 ] || flag=--int8
-                if [ "$one$flag" = compile--int8 ]; then continue; fi # does not trace
+                flag= && [ $type = f32 ] || flag=--$type
+                case $one$flag in compile--int8 | onnx--bf16) continue ;; esac # does not trace; has no kernels on CPUs
                 note $type "$one" "$("$python" bench/classify_peers.py --who "$one" --ids "$ids" --weights "$weights" $flag \
                     --onnx "$out/classify$flag.onnx" --seconds "$seconds" --threads "$threads")" ;;
             esac

@@ -2,7 +2,7 @@
 padded in batches, as a good user would.
 
     qkv bench classify --set ids=IDS --set save=W
-    python classify_peers.py --who torch|compile|onnx --ids IDS --weights W [--int8] [--seconds 3] [--threads 2]
+    python classify_peers.py --who torch|compile|onnx --ids IDS --weights W [--int8 | --bf16] [--seconds 3] [--threads 2]
 
 Prints one JSON object. `check` is the mean of |logit 0 - logit 1|, as qkv prints it: the models compute the same.
 """
@@ -106,6 +106,7 @@ def main():
     p.add_argument("--ids", required=True)
     p.add_argument("--weights", required=True)
     p.add_argument("--int8", action="store_true")
+    p.add_argument("--bf16", action="store_true", help="PyTorch's autocast")
     p.add_argument("--onnx", help="keep the exported model in this file, and use it when it is there")
     p.add_argument("--budget", type=int, default=4096, help="padded tokens in a batch")
     p.add_argument("--seconds", type=float, default=3)
@@ -122,8 +123,8 @@ def main():
             model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
         net = torch.compile(model, dynamic=True) if a.who == "compile" else model
         batches = [tuple(map(torch.from_numpy, b)) for b in batches]
-        run = lambda ids, lengths: net(ids, lengths).numpy()
-    with torch.inference_mode():
+        run = lambda ids, lengths: net(ids, lengths).float().numpy()
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=a.bf16):
         check = np.concatenate([run(*b) for b in batches])  # also warms up
         seconds, reviews, tokens = 0.0, 0, 0
         while seconds < a.seconds:
@@ -134,7 +135,7 @@ def main():
             reviews += len(check)
             tokens += sum(int(b[1].sum()) for b in batches)
     print(json.dumps({"reviews_per_s": round(reviews / seconds, 2), "tokens_per_s": round(tokens / seconds, 1),
-                      "check": float(np.abs(check[:, 0] - check[:, 1]).mean()), "who": a.who, "int8": a.int8,
+                      "check": float(np.abs(check[:, 0] - check[:, 1]).mean()), "who": a.who, "int8": a.int8, "bf16": a.bf16,
                       "threads": a.threads, "torch": torch.__version__}))
 
 

@@ -221,7 +221,8 @@ int main(int argc, char **argv) {
         qkv_free(x), qkv_free(y), qkv_free(w), qkv_free(dw);
     }
     printf("# geometric means           ");
-    for (int lib = 0; lib < LIBS; lib++) printf(" %11.1f", exp(sums[lib] / ((to - from) * OPS)));
+    for (int lib = 0; lib < LIBS; lib++) /* 0: takes no part */
+        printf(" %11.1f", sums[lib] > 0 ? exp(sums[lib] / ((to - from) * OPS)) : 0.0);
     printf("  %.3f (worst %.3f)\n", exp(logs / ((to - from) * OPS)), worst);
     return 0;
 }

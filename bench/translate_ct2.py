@@ -133,7 +133,8 @@ def ct2(a, lines):
                (("<s>", "[CLS]"), ("</s>", "[SEP]"), ("<unk>", "[UNK]", "<pad>", "</s>"))]
     folder = os.path.join(tempfile.mkdtemp(), "model")
     export(a.folder, by_id, special, folder)
-    model = ctranslate2.Translator(folder, device="cpu", compute_type=a.type, inter_threads=1, intra_threads=a.threads)
+    model = ctranslate2.Translator(folder, device="cpu", compute_type=a.type, inter_threads=a.workers,
+                                   intra_threads=max(1, a.threads // a.workers))
     source = [tok.encode(line, add_special_tokens=False).tokens + [special[1]] for line in lines]
     options = dict(beam_size=a.beam, max_batch_size=a.batch, batch_type="tokens", return_scores=False)
     if a.length:
@@ -156,6 +157,7 @@ def main():
     p.add_argument("--lines", type=int, default=0, help="only the first N")
     p.add_argument("--single", action="store_true", help="one sentence at a time")
     p.add_argument("--batch", type=int, default=2048, help="tokens, for CTranslate2")
+    p.add_argument("--workers", type=int, default=1, help="CTranslate2: batches at once, which share the threads")
     p.add_argument("--type", default="float32", help="for CTranslate2; qkv's folder has its own")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--length", type=int, default=0)

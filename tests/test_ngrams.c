@@ -64,6 +64,38 @@ static void known_buckets(void **state) {
     qkv_model_free(m);
 }
 
+/* Characters beside the tokens 4 9 4 and 2: those of "ab" and "né中", again by Python. They count half. */
+static void known_characters(void **state) {
+    (void)state;
+    static const int32_t ids[] = {4, 9, 4, 2}, chars[] = {'a', 'b', 'n', 0xe9, 0x4e2d};
+    static const int first[] = {194, 257, 61}, second[] = {879, 1620, 520, 1478, 704};
+    const qkv_config config = {.ngrams = 3, .ngram_chars = 4, .ngram_buckets = 2003};
+    const qkv_ngram_text texts[] = {{.ids = ids, .n = 3, .chars = chars, .n_chars = 2},
+                                    {.ids = ids + 3, .n = 1, .chars = chars + 2, .n_chars = 3}};
+    static const int64_t tokens[] = {10, 5}, all[] = {13, 10};
+    for (int i = 0; i < 2; i++) {
+        int32_t rows[64];
+        real counts[64];
+        assert_true(qkv_ngram_room(&config, &texts[i]) <= 64);
+        assert_int_equal(qkv_ngram_rows(&config, &texts[i], rows, counts), all[i]);
+        for (int64_t k = tokens[i]; k < all[i]; k++) {
+            assert_int_equal(rows[k], (i ? second : first)[k - tokens[i]]);
+            assert_float_equal(counts[k], 0.5 / sqrt((double)(all[i] - tokens[i])), 1e-6);
+        }
+        assert_float_equal(counts[0], 1, 0);
+        assert_float_equal(counts[1], 1 / sqrt((double)(tokens[i] - 1)), 1e-6);
+    }
+    /* a model that has them wants them */
+    static const int32_t length = 3;
+    qkv_model *m = tiny_model(SETTINGS " ngram_chars=4", false, 1);
+    tiny_batch b;
+    tiny_batch_make(&b, &length, 1, 11, CLASSES, 1);
+    qkv_tape_begin(&tape, QKV_EVAL, 1, 1);
+    qkv_model_classify(&tape, m, &b.tokens);
+    assert_fails(qkv_tape_status(&tape), QKV_USAGE, "characters");
+    qkv_model_free(m);
+}
+
 /* Alone and in company, on one thread and on many: the same bits. */
 static void same_bits(void **state) {
     (void)state;
@@ -133,8 +165,9 @@ static void ratios(const qkv_config *config, const qkv_encoded *e, int c, double
     for (int i = 0; i < TEXTS; i++) {
         int32_t rows[ROOM];
         int64_t len;
+        real counts[ROOM];
         const int32_t *ids = qkv_encoded_ids(e, i, 0, &len);
-        const int64_t n = qkv_ngram_rows(config, ids, len, rows);
+        const int64_t n = qkv_ngram_rows(config, &(qkv_ngram_text){.ids = ids, .n = len}, rows, counts);
         for (int64_t k = 0; k < n; k++) (e->label[i] == c ? in : out)[rows[k]]++;
         *(e->label[i] == c ? &all_in : &all_out) += (double)n;
     }
@@ -160,7 +193,7 @@ static void fit_is_the_best(void **state) {
     loop.train = &texts;
     loop.model = tiny_model("task=classify classes=3 ngrams=2 ngram_buckets=2003", true, 1);
     const qkv_config *config = qkv_model_config(loop.model);
-    assert_true(qkv_ngram_room(config, 6) <= ROOM);
+    assert_true(qkv_ngram_room(config, &(qkv_ngram_text){.n = 6}) <= ROOM);
     static real one[ROWS * CLASSES];
     for (int threads = 1; threads <= 3; threads++) {
         qkv_threads_set(threads);
@@ -180,14 +213,16 @@ static void fit_is_the_best(void **state) {
         }
         for (int i = 0; i < TEXTS; i++) {
             int32_t rows[ROOM];
-            const int64_t n = qkv_ngram_rows(config, texts.ids + 6 * i, 6, rows);
-            const double y = texts.label[i] == c ? 1 : -1, each = (double)qkv_ngram_weight(n);
+            real counts[ROOM];
+            const int64_t n = qkv_ngram_rows(
+                config, &(qkv_ngram_text){.ids = texts.ids + 6 * i, .n = 6}, rows, counts);
+            const double y = texts.label[i] == c ? 1 : -1;
             double score = 0;
             for (int64_t k = 0; k < n; k++)
-                score += (k ? each : 1) * (double)one[rows[k] * CLASSES + c];
+                score += (double)counts[k] * (double)one[rows[k] * CLASSES + c];
             const double slack = fmax(0, 1 - y * score);
             for (int64_t k = 0; k < n; k++)
-                gradient[rows[k]] -= 2 * cost * slack * y * (k ? each : 1) * r[rows[k]];
+                gradient[rows[k]] -= 2 * cost * slack * y * (double)counts[k] * r[rows[k]];
         }
         for (int row = 0; row < ROWS; row++) left += gradient[row] * gradient[row];
         assert_true(size > 1);
@@ -213,6 +248,7 @@ static void fit_is_the_best(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_buckets),
+        cmocka_unit_test(known_characters),
         cmocka_unit_test(same_bits),
         cmocka_unit_test(described),
         cmocka_unit_test(fit_is_the_best),

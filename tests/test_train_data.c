@@ -71,6 +71,33 @@ static void over_long_rows(void **state) {
     qkv_tokenizer_free(tok);
 }
 
+/* As written: cases kept, white space as one blank, nothing at the ends. */
+static void characters(void **state) {
+    (void)state;
+    static const char text[] = " Wie\t\n geht\xc2\xa0\xe4\xb8\xad? ";
+    static const int32_t expected[] = {'W', 'i', 'e', ' ', 'g', 'e', 'h', 't', ' ', 0x4e2d, '?'};
+    int32_t chars[sizeof text];
+    const int64_t n = qkv_tokenise_chars((qkv_text){text, sizeof text - 1}, chars);
+    assert_int_equal(n, sizeof expected / sizeof *expected);
+    assert_memory_equal(chars, expected, sizeof expected);
+    /* each example has those of its row, a pair's two on two lines */
+    qkv_tokenizer *tok = word_tokenizer();
+    qkv_row rows[] = {{.text = {"a b", 3}}, {.text = {"c", 1}, .second = {"d", 1}}};
+    const qkv_corpus corpus = {.rows = rows, .n = 2};
+    const qkv_tokenise_spec spec = {.sides = 1, .no_special = true, .chars = true};
+    qkv_tokenise_counts counts;
+    qkv_encoded e;
+    qkv_encoded_init(&e, 1);
+    assert_ok(qkv_tokenise(tok, &corpus, NULL, &spec, &e, &counts));
+    int64_t len;
+    assert_memory_equal(qkv_encoded_chars(&e, 0, &len), ((int32_t[]){'a', ' ', 'b'}), 12);
+    assert_int_equal(len, 3);
+    assert_memory_equal(qkv_encoded_chars(&e, 1, &len), ((int32_t[]){'c', '\n', 'd'}), 12);
+    assert_int_equal(len, 3);
+    qkv_encoded_free(&e);
+    qkv_tokenizer_free(tok);
+}
+
 static void rows_in_two_sets(void **state) {
     (void)state;
     qkv_row a[LINES], b[LINES];
@@ -148,6 +175,7 @@ static void whole_words(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_long_rows),
+        cmocka_unit_test(characters),
         cmocka_unit_test(rows_in_two_sets),
         cmocka_unit_test(whole_words),
     };

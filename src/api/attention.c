@@ -72,6 +72,7 @@ static qkv_status run_pass(looking *l, qkv_tape *t) {
     qkv_tokens src = tokens_of(&l->source, s_start);
     qkv_tape_begin(t, QKV_EVAL, 0, 0);
     QKV_TRY(qkv_texts_trees(t, m, &l->text, &l->source, &src));
+    QKV_TRY(qkv_texts_chars(t, m, &l->text, &src));
     qkv_attention_record_start(&l->record, t);
     switch ((qkv_task_kind)qkv_model_config(m->model)->task) {
     case QKV_TASK_CLASSIFY: {

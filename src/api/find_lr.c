@@ -41,6 +41,7 @@ static qkv_status print(const qkv_lr_trial *trials, int64_t n, double best, qkv_
 
 static qkv_status search(qkv_run *r, qkv_buf *out) {
     qkv_loop l = {.config = r->train,
+                  .goes_on = r->request->init != NULL,
                   .model = r->model,
                   .task = qkv_task_spec_of(r->tokenizer, &r->config),
                   .train = &r->train_ids,

@@ -80,6 +80,23 @@ qkv_status qkv_texts_trees(qkv_tape *t, const qkv_text_model *m, const qkv_text 
     return qkv_tape_status(t);
 }
 
+qkv_status qkv_texts_chars(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
+                           qkv_tokens *src) {
+    if (!qkv_tokenise_spec_of(qkv_model_config(m->model)).chars) return QKV_OK;
+    const int32_t n = src->layout.n;
+    size_t room = 1;
+    for (int32_t i = 0; i < n; i++) room += texts[i].len;
+    int32_t *chars = qkv_tape_alloc(t, NULL, room * sizeof *chars);
+    int64_t *start = qkv_tape_alloc(t, NULL, ((size_t)n + 1) * sizeof *start);
+    if (!chars || !start) return qkv_tape_status(t);
+    start[0] = 0;
+    for (int32_t i = 0; i < n; i++)
+        start[i + 1] = start[i] + qkv_tokenise_chars(texts[i], chars + start[i]);
+    src->chars = chars;
+    src->char_start = start;
+    return QKV_OK;
+}
+
 static qkv_status run_batch(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
                             const qkv_encoding *e, size_t n, qkv_rows_fn rows_of, size_t width,
                             float *out) {
@@ -97,6 +114,7 @@ static qkv_status run_batch(qkv_tape *t, const qkv_text_model *m, const qkv_text
     qkv_tokens batch = {
         .layout = {.n = (int32_t)n, .start = start}, .ids = ids, .rows = (int64_t)rows};
     QKV_TRY(qkv_texts_trees(t, m, texts, e, &batch));
+    QKV_TRY(qkv_texts_chars(t, m, texts, &batch));
     const qkv_tensor *y = rows_of(t, m->model, &batch);
     QKV_TRY(qkv_tape_status(t));
     for (size_t i = 0; i < n; i++)

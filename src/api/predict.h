@@ -15,6 +15,10 @@ void qkv_encodings_free(qkv_encoding *e, size_t n);
 qkv_status qkv_texts_trees(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
                            const qkv_encoding *e, qkv_tokens *batch);
 
+/* n-grams of characters (else nothing): the characters of each text of the batch. */
+qkv_status qkv_texts_chars(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
+                           qkv_tokens *batch);
+
 /* One row of `width` numbers a text, by a function of a batch: (n, width) on the tape. */
 typedef qkv_tensor *(*qkv_rows_fn)(qkv_tape *t, qkv_model *m, const qkv_tokens *batch);
 qkv_status qkv_rows_of_texts(const qkv_text_model *m, const qkv_text *texts, size_t n,

@@ -39,6 +39,8 @@ qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config) {
     return (qkv_tokenise_spec){.sides = task == QKV_TASK_TRANSLATE ? 2 : 1,
                                .no_special = framed,
                                .join = task == QKV_TASK_LM,
+                               .chars = task == QKV_TASK_CLASSIFY && config->ngrams > 0 &&
+                                        config->ngram_chars > 0,
                                .max_tokens = task == QKV_TASK_LM ? 0
                                              : framed            ? config->max_len - 1
                                                                  : config->max_len};

@@ -420,7 +420,7 @@ static void write_card(const qkv_run *r, const qkv_loop *l, qkv_buf *out) {
                    l->skipped ? " (some were passed over: see `incidents`)" : "");
     if (r->valid_ids.n && l->best_step > 0)
         qkv_buf_printf(out, "| best validation | %s %.4f at step %s, on %s examples%s |\n",
-                       by_class ? "accuracy" : "loss", by_class ? l->best : -l->best,
+                       by_class ? "accuracy" : "loss", by_class ? l->best_right : -l->best,
                        group((double)l->best_step).text, group((double)r->valid_ids.n).text,
                        r->has_valid_corpus ? "" : " held out of the training data");
     if (l->average.most || l->stepper.optim.ema)
@@ -449,7 +449,7 @@ qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
         const bool by_class = r->task == QKV_TASK_CLASSIFY;
         if (l->best_step > 0)
             (void)qkv_run_note(r, "best      validation %s %.4f at step %s",
-                               by_class ? "accuracy" : "loss", by_class ? l->best : -l->best,
+                               by_class ? "accuracy" : "loss", by_class ? l->best_right : -l->best,
                                group((double)l->best_step).text);
         (void)qkv_run_note(r, "spent     %.2f core-minutes", qkv_loop_cpu(l) / 60);
         (void)qkv_run_note(r, "use it    %s", use.data);

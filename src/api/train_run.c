@@ -32,6 +32,20 @@ static qkv_status load_config(const char *folder, qkv_config *config) {
     return status;
 }
 
+/* From a model of another task come sizes and weights; how not to overfit, and n-grams, are the new task's own matter. */
+static qkv_status assign_init(qkv_run *r) {
+    qkv_config usual;
+    qkv_config_default(&usual);
+    QKV_TRY(load_config(r->request->init, &r->config));
+    if (r->task != QKV_TASK_CLASSIFY || r->config.task == QKV_TASK_CLASSIFY) return QKV_OK;
+    QKV_TRY(qkv_config_preset(&usual, "classifier"));
+    r->config.ngrams = usual.ngrams;
+    r->config.dropout = usual.dropout;
+    r->config.attention_dropout = usual.attention_dropout;
+    r->config.embedding_dropout = usual.embedding_dropout;
+    return QKV_OK;
+}
+
 /* Defaults, then the preset's or the first model's sizes, then what the request says. A vocabulary that nobody
  * asks for is 0, to be chosen from the data. */
 static qkv_status assign(qkv_run *r, const char *preset) {
@@ -39,11 +53,9 @@ static qkv_status assign(qkv_run *r, const char *preset) {
     qkv_config_default(&r->config);
     qkv_settings_default(&groups[1]);
     r->config.vocab_size = 0;
-    if (r->request->init) {
-        QKV_TRY(load_config(r->request->init, &r->config));
-        if (r->task == QKV_TASK_CLASSIFY && r->config.task != QKV_TASK_CLASSIFY)
-            r->config.ngrams = 2; /* as classifiers have by default */
-    } else if (preset)
+    if (r->request->init)
+        QKV_TRY(assign_init(r));
+    else if (preset)
         QKV_TRY(qkv_config_preset(&r->config, preset));
     if (r->request->config)
         QKV_TRY(qkv_settings_load(groups, 2, r->request->config, qkv_config_foreign));
@@ -167,7 +179,7 @@ static void hold_out(const qkv_run *r, bool *train, bool *valid) {
     }
 }
 
-/* The ids of the rows in `take`, by way of the run's cache where there is a folder; trees are not kept in it. */
+/* The ids of the rows in `take`, by way of the run's cache where there is a folder; trees and characters are not kept in it. */
 static qkv_status make_set(qkv_run *r, const qkv_corpus *corpus, const bool *take, const char *name,
                            qkv_encoded *out, qkv_tokenise_counts *counts) {
     qkv_tokenise_spec spec = qkv_tokenise_spec_of(&r->config);
@@ -177,7 +189,7 @@ static qkv_status make_set(qkv_run *r, const qkv_corpus *corpus, const bool *tak
         spec.join = false;
         spec.max_tokens = r->config.max_len - 1;
     }
-    if (!r->folder || spec.trees) {
+    if (!r->folder || spec.trees || spec.chars) {
         qkv_encoded_init(out, spec.sides);
         return qkv_tokenise(r->tokenizer, corpus, take, &spec, out, counts);
     }
@@ -228,10 +240,27 @@ static qkv_status find_words(qkv_run *r) {
     return QKV_OK;
 }
 
+enum { LITTLE_TEXT = 1 << 23 }; /* bytes */
+
+/* What of the n-grams depends on the size of the data: whether how words are written tells more than it costs, and rows
+ * enough for most of the n-grams and no more. */
+static void choose_ngrams(qkv_run *r) {
+    qkv_config *c = &r->config;
+    const int64_t bytes = corpus_bytes(&r->corpus);
+    if (r->task != QKV_TASK_CLASSIFY || !c->ngrams) return;
+    if (c->ngram_chars < 0) c->ngram_chars = bytes < LITTLE_TEXT ? 5 : 0;
+    if (c->ngram_buckets) return;
+    const int64_t enough = 2 * bytes;
+    int64_t rows = 1 << 16;
+    while (rows < enough && rows < 1 << 21 && rows * c->classes < 1 << 25) rows *= 2;
+    c->ngram_buckets = rows;
+}
+
 static qkv_status make_ids(qkv_run *r) {
     qkv_tokenise_counts counts;
     bool *take = qkv_zalloc(2 * r->corpus.n, sizeof *take), *held = take + r->corpus.n;
     if (!take) return QKV_FAILED;
+    choose_ngrams(r);
     hold_out(r, take, held);
     qkv_status status = make_set(r, &r->corpus, take, "train", &r->train_ids, &r->counts);
     if (status == QKV_OK && r->corpus.shape != QKV_CORPUS_STREAM)
@@ -243,12 +272,6 @@ static qkv_status make_ids(qkv_run *r) {
                           r->has_valid_corpus ? NULL : held, "valid", &r->valid_ids, &counts);
     if (status == QKV_OK) status = find_rows(r, take);
     qkv_free(take);
-    if (!r->config.ngram_buckets) { /* rows enough for most of the n-grams, and no more */
-        const int64_t enough = 2 * qkv_encoded_tokens(&r->train_ids);
-        int64_t rows = 1 << 16;
-        while (rows < enough && rows < 1 << 21 && rows * r->config.classes < 1 << 25) rows *= 2;
-        r->config.ngram_buckets = rows;
-    }
     return status;
 }
 
@@ -348,6 +371,14 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
 
 /* ---- the run ---- */
 
+/* By an estimate: a token has some four bytes. A preset without attention is none for those who ask for some kind of it. */
+static const char *preset_by_size(const qkv_run *r) {
+    const qkv_config *c = &r->config;
+    const char *name = qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4);
+    const bool asked = c->position != QKV_POSITION_LEARNED || c->attention != QKV_PATTERN_FULL;
+    return asked && strcmp(name, "classifier-small") == 0 ? "classifier" : name;
+}
+
 /* The tokenizer and the ids; with `folder` the tokenizer is kept there, or found. */
 static qkv_status make_tokens(qkv_run *r, bool folder) {
     qkv_buf own = {0};
@@ -373,8 +404,7 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
                                    "split alike; use cut or skip");
     QKV_TRY(read_texts(r));
     if (folder) QKV_TRY(open_folder(r));
-    if (!request->preset && !request->init) /* by an estimate: a token has some four bytes */
-        QKV_TRY(assign(r, qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4)));
+    if (!request->preset && !request->init) QKV_TRY(assign(r, preset_by_size(r)));
     if (r->task == QKV_TASK_CLASSIFY) r->config.classes = r->corpus.labels.n;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;
@@ -421,6 +451,7 @@ qkv_status qkv_run_model(qkv_run *r) {
 
 static qkv_status train(qkv_run *r) {
     qkv_loop l = {.config = r->train,
+                  .goes_on = r->request->init != NULL,
                   .model = r->model,
                   .task = qkv_task_spec_of(r->tokenizer, &r->config),
                   .train = &r->train_ids,

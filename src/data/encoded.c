@@ -19,6 +19,8 @@ void qkv_encoded_free(qkv_encoded *e) {
     qkv_free(e->node.at);
     qkv_free(e->head.at);
     qkv_free(e->head_start.at);
+    qkv_free(e->chars.at);
+    qkv_free(e->char_start.at);
     *e = (qkv_encoded){0};
 }
 
@@ -118,4 +120,11 @@ qkv_status qkv_encoded_tree(qkv_encoded *e, const int32_t *nodes, const int32_t 
     for (int64_t i = 0; i < n_heads; i++)
         if (!QKV_PUSH(e->head, heads[i])) return QKV_FAILED;
     return QKV_PUSH(e->head_start, (int64_t)e->head.n) ? QKV_OK : QKV_FAILED;
+}
+
+qkv_status qkv_encoded_add_chars(qkv_encoded *e, const int32_t *chars, int64_t n) {
+    if (e->char_start.n == 0 && !QKV_PUSH(e->char_start, 0)) return QKV_FAILED;
+    for (int64_t i = 0; i < n; i++)
+        if (!QKV_PUSH(e->chars, chars[i])) return QKV_FAILED;
+    return QKV_PUSH(e->char_start, (int64_t)e->chars.n) ? QKV_OK : QKV_FAILED;
 }

@@ -31,6 +31,9 @@ typedef struct qkv_encoded {
      * (0 for a target's); the heads of nodes 0 … of example i are head[head_start[i]] … head[head_start[i + 1] − 1]. */
     QKV_VEC(int32_t) node, head;
     QKV_VEC(int64_t) head_start;
+    /* The characters of the texts, when they are wanted: chars[char_start[i]] … chars[char_start[i + 1] − 1] of example i. */
+    QKV_VEC(int32_t) chars;
+    QKV_VEC(int64_t) char_start;
     qkv_spill *spill; /* ids are written there, and `ids` stays NULL; or NULL */
     qkv_file map; /* ids, start and label lie in this file, and nothing can be added; or zeros */
 } qkv_encoded;
@@ -50,6 +53,14 @@ qkv_status qkv_encoded_label(qkv_encoded *e, int32_t label);
  * heads. Use for all examples or none. */
 qkv_status qkv_encoded_tree(qkv_encoded *e, const int32_t *nodes, const int32_t *heads,
                             int64_t n_heads);
+
+/* Gives the last whole example the n characters of its text. Use for all examples or none. */
+qkv_status qkv_encoded_add_chars(qkv_encoded *e, const int32_t *chars, int64_t n);
+/* Those of an example; NULL, and *n 0, where they are not kept. */
+static inline const int32_t *qkv_encoded_chars(const qkv_encoded *e, int64_t example, int64_t *n) {
+    *n = e->char_start.n ? e->char_start.at[example + 1] - e->char_start.at[example] : 0;
+    return e->char_start.n ? e->chars.at + e->char_start.at[example] : NULL;
+}
 
 static inline const int32_t *qkv_encoded_ids(const qkv_encoded *e, int64_t example, int side,
                                              int64_t *n) {

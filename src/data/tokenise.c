@@ -2,6 +2,7 @@
 #include "data/tokenise.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "base/utf8.h"
 
 enum { BLOCK = 1024 };
 
@@ -79,6 +80,34 @@ static qkv_status add_tree(const qkv_tokenise_spec *spec, const qkv_row *row, co
     return status;
 }
 
+int64_t qkv_tokenise_chars(qkv_text text, int32_t *out) {
+    int64_t n = 0;
+    bool gap = false;
+    for (size_t at = 0; at < text.len;) {
+        int32_t c;
+        at += (size_t)qkv_utf8_decode(text.data + at, text.len - at, &c);
+        const bool space = (c >= '\t' && c <= '\r') || c == ' ' || c == 0xa0 || c == 0x3000;
+        if (!space && gap && n) out[n++] = ' ';
+        if (!space) out[n++] = c;
+        gap = space;
+    }
+    return n;
+}
+
+/* Gives the example just added the characters of its row; a pair's stand on two lines. */
+static qkv_status add_chars(const qkv_row *row, qkv_encoded *out) {
+    int32_t *chars = qkv_alloc((row->text.len + 1 + row->second.len) * sizeof *chars);
+    if (!chars) return QKV_FAILED;
+    int64_t n = qkv_tokenise_chars(row->text, chars);
+    if (row->second.len) {
+        chars[n++] = '\n';
+        n += qkv_tokenise_chars(row->second, chars + n);
+    }
+    const qkv_status status = qkv_encoded_add_chars(out, chars, n);
+    qkv_free(chars);
+    return status;
+}
+
 const char *const qkv_too_long_names[] = {"cut", "split", "skip", NULL};
 
 /* One text as several examples of at most max_tokens. */
@@ -88,6 +117,7 @@ static qkv_status add_pieces(const qkv_tokenise_spec *spec, const qkv_row *row,
         QKV_TRY(qkv_encoded_add(out, e->ids + at,
                                 n - at < spec->max_tokens ? n - at : spec->max_tokens));
         if (spec->trees) QKV_TRY(add_tree(spec, row, e, at, out));
+        if (spec->chars) QKV_TRY(add_chars(row, out));
         if (row->label >= 0) QKV_TRY(qkv_encoded_label(out, row->label));
     }
     return QKV_OK;
@@ -113,6 +143,7 @@ static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *o
             QKV_TRY((spec->join ? qkv_encoded_extend : qkv_encoded_add)(
                 out, b->sides[side][i].ids, (int64_t)b->sides[side][i].n));
         if (spec->trees) QKV_TRY(add_tree(spec, b->rows[i], &b->sides[0][i], 0, out));
+        if (spec->chars) QKV_TRY(add_chars(b->rows[i], out));
         if (b->rows[i]->label >= 0) QKV_TRY(qkv_encoded_label(out, b->rows[i]->label));
     }
     return QKV_OK;

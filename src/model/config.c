@@ -67,6 +67,7 @@ static void derive(qkv_config *c) {
     if (!c->d_ff) c->d_ff = gated ? (8 * c->d_model / 3 + 15) / 16 * 16 : 4 * c->d_model;
     if (!c->d_state) c->d_state = c->d_model;
     if (!c->ngram_buckets) c->ngram_buckets = 1 << 18;
+    if (c->ngram_chars < 0) c->ngram_chars = 0;
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (c->embedding_dropout < 0) c->embedding_dropout = c->dropout;
     if (c->init == QKV_INIT_SCHEME_AUTO)
@@ -180,7 +181,10 @@ qkv_status qkv_config_preset(qkv_config *config, const char *name) {
 
 const char *qkv_preset_for(qkv_task_kind task, int64_t tokens) {
     /* A classifier learns from labels, not from every token, so it takes more text to fill one. */
-    if (task == QKV_TASK_CLASSIFY) return tokens < 80000000 ? "classifier" : "classifier-large";
+    if (task == QKV_TASK_CLASSIFY)
+        return tokens < 200000     ? "classifier-small"
+               : tokens < 80000000 ? "classifier"
+                                   : "classifier-large";
     int64_t scale = task == QKV_TASK_EMBED ? 4 : 1;
     if (tokens < 200000 * scale) return "tiny";
     if (tokens < 5000000 * scale) return "small";

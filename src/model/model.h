@@ -21,6 +21,8 @@ typedef struct qkv_tokens {
                                      qkv_relation; else NULL */
     const int64_t *tree_start;
     const int32_t *tree_depth; /* R */
+    const int32_t *chars;      /* n-grams of characters: the texts' code points, those of sequence s */
+    const int64_t *char_start; /* from char_start[s] to char_start[s + 1]; else NULL */
 } qkv_tokens;
 
 typedef struct qkv_model qkv_model;
@@ -57,13 +59,16 @@ qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens
 qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams);
 
-/* The rows of the table in which a text's n-grams have their weights, each once and that of the mark first; returns how
- * many. `out` has room for qkv_ngram_room, some of which is only used on the way. */
-int64_t qkv_ngram_room(const qkv_config *c, int64_t len);
-int64_t qkv_ngram_rows(const qkv_config *c, const int32_t *ids, int64_t len, int32_t *out);
+/* A text as the n-grams see it: its tokens, and the code points of which it is written (none: n_chars 0). */
+typedef struct qkv_ngram_text {
+    const int32_t *ids, *chars;
+    int64_t n, n_chars;
+} qkv_ngram_text;
+/* The rows of the table in which a text's n-grams have their weights, each once and that of the mark first, and how much
+ * each counts; returns how many. Either has room for qkv_ngram_room, some of which is only used on the way. */
+int64_t qkv_ngram_room(const qkv_config *c, const qkv_ngram_text *text);
+int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows, real *counts);
 int64_t qkv_ngram_mark(const qkv_config *c); /* the row of the mark, which every text has */
-/* What each of a text's n rows counts, but for the mark's, which counts 1. */
-real qkv_ngram_weight(int64_t n);
 
 /* Cross-entropy of the vocabulary head (lm, mlm, translate) on hidden states x. */
 qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,

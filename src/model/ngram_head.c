@@ -8,7 +8,12 @@
  * which grow with the length as the evidence does when much of it is said twice. A sequence
  * x₀ … x_{L−1} is framed, x₋₁ = x_L = a mark of its own, so that an n-gram of two or more tokens knows
  * whether it begins or ends the text; the mark alone, which every text has, carries b. The weights are
- * found before the encoder's training, by train/ngram_fit.c. */
+ * found before the encoder's training, by train/ngram_fit.c.
+ *
+ * Where there is little text most words have been seen once or never, and how they are written is all that is known
+ * of them. So n-grams of 3 … M characters may stand beside those of tokens, over the running text between two
+ * blanks, cases kept: they see endings, names, numbers, and words that often follow each other. There are many more of
+ * them and they say less, hence each counts ½ / √m of m. */
 #include <math.h>
 #include <string.h>
 
@@ -16,11 +21,19 @@
 
 static const qkv_op ngrams_op = {.name = "ngrams"};
 
-/* n-grams of a sequence of `len` tokens, and the mark. */
-static int64_t count(int64_t len, int64_t longest) {
-    int64_t n = 1 + len;
-    for (int64_t k = 2; k <= longest && k <= len + 2; k++) n += len + 2 - k + 1;
+enum { FEWEST_CHARS = 3 }; /* in an n-gram of characters */
+
+/* n-grams of `shortest` … `longest` in a sequence of `len`, framed by a mark on either side. */
+static int64_t count(int64_t len, int64_t shortest, int64_t longest) {
+    int64_t n = 0;
+    for (int64_t k = shortest; k <= longest && k <= len + 2; k++) n += len + 2 - k + 1;
     return n;
+}
+
+/* Those of a text at most: of one token, of more with the mark, the mark, and those of characters. */
+static int64_t most_rows(const qkv_config *c, const qkv_ngram_text *text) {
+    return text->n + count(text->n, 2, c->ngrams) + 1 +
+           count(text->n_chars, FEWEST_CHARS, text->n_chars ? c->ngram_chars : 0);
 }
 
 /* Slots of an open-addressing table that n rows fill at most by half. */
@@ -30,12 +43,14 @@ static int64_t slots_for(int64_t n) {
     return slots;
 }
 
-int64_t qkv_ngram_room(const qkv_config *c, int64_t len) {
-    const int64_t n = count(len, c->ngrams);
+int64_t qkv_ngram_room(const qkv_config *c, const qkv_ngram_text *text) {
+    const int64_t n = most_rows(c, text);
     return n + slots_for(n);
 }
 
 #define START UINT64_C(0x9e3779b97f4a7c15)
+#define CHARS_START UINT64_C(0xbf58476d1ce4e5b9)
+enum { MARK = -1 }; /* in the place of a token, before the first and after the last */
 
 /* Mixes one more token into a hash: multiply and fold, as splitmix64 does. */
 static uint64_t mix(uint64_t hash, int32_t id) {
@@ -61,51 +76,80 @@ static void meet(met *m, int32_t row) {
 }
 
 int64_t qkv_ngram_mark(const qkv_config *c) {
-    return (int64_t)(mix(START, -1) % (uint64_t)c->ngram_buckets);
+    return (int64_t)(mix(START, MARK) % (uint64_t)c->ngram_buckets);
 }
 
-real qkv_ngram_weight(int64_t n) {
-    return n > 1 ? 1 / (real)sqrt((double)(n - 1)) : 0;
-}
-
-int64_t qkv_ngram_rows(const qkv_config *c, const int32_t *ids, int64_t len, int32_t *out) {
-    const uint64_t rows = (uint64_t)c->ngram_buckets;
-    const int64_t most = count(len, c->ngrams), slots = slots_for(most);
-    met m = {.list = out, .slot = out + most, .mask = slots - 1};
-    memset(m.slot, 0xff, (size_t)slots * sizeof *m.slot);
-    meet(&m, (int32_t)qkv_ngram_mark(c));
-    for (int64_t from = -1; from < len; from++) {
-        uint64_t hash = START;
-        for (int64_t to = from; to <= len && to < from + c->ngrams; to++) {
-            hash = mix(hash, to < 0 || to == len ? -1 : ids[to]);
-            meet(&m, (int32_t)(hash % rows));
+/* n-grams of `shortest` … `longest` of x, framed by `mark`. `start` keeps the hashes of one kind from those of others. */
+static void meet_all(met *m, uint64_t buckets, uint64_t start, const int32_t *x, int64_t n,
+                     int32_t mark, int64_t shortest, int64_t longest) {
+    for (int64_t from = -1; from < n; from++) {
+        uint64_t hash = start;
+        for (int64_t to = from; to <= n && to < from + longest; to++) {
+            hash = mix(hash, to < 0 || to == n ? mark : x[to]);
+            if (to - from + 1 >= shortest) meet(m, (int32_t)(hash % buckets));
         }
     }
+}
+
+/* What the rows from `from` on count: `share` of one, over the root of how many they are. */
+static void weigh(const met *m, int64_t from, real share, real *counts) {
+    const real each = m->n > from ? share / (real)sqrt((double)(m->n - from)) : 0;
+    for (int64_t i = from; i < m->n; i++) counts[i] = each;
+}
+
+int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
+                       real *counts) {
+    const uint64_t buckets = (uint64_t)c->ngram_buckets;
+    const int64_t most = most_rows(c, text), slots = slots_for(most);
+    met m = {.list = rows, .slot = rows + most, .mask = slots - 1};
+    memset(m.slot, 0xff, (size_t)slots * sizeof *m.slot);
+    meet(&m, (int32_t)qkv_ngram_mark(c));
+    weigh(&m, 0, 1, counts);
+    meet_all(&m, buckets, START, text->ids, text->n, MARK, 1, c->ngrams);
+    weigh(&m, 1, 1, counts);
+    const int64_t tokens = m.n;
+    if (text->n_chars)
+        meet_all(&m, buckets, CHARS_START, text->chars, text->n_chars, ' ', FEWEST_CHARS,
+                 c->ngram_chars);
+    weigh(&m, tokens, (real)0.5, counts);
     return m.n;
+}
+
+static qkv_ngram_text text_of(const qkv_tokens *src, int32_t s) {
+    qkv_ngram_text text = {.ids = src->ids + src->layout.start[s],
+                           .n = qkv_layout_len(&src->layout, s)};
+    if (src->chars) {
+        text.chars = src->chars + src->char_start[s];
+        text.n_chars = src->char_start[s + 1] - src->char_start[s];
+    }
+    return text;
 }
 
 qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
     if (qkv_tape_stopped(t)) return &t->nothing;
     const qkv_config *c = &m->config;
     const int32_t n = src->layout.n;
+    if (c->ngram_chars && !src->chars)
+        return qkv_tape_fail(t, &ngrams_op, QKV_USAGE,
+                             "this classifier has n-grams of characters, and wants those of the texts");
     int64_t room = 0; /* all lists, the last one's slots behind it */
-    for (int32_t s = 0; s < n; s++) room += qkv_ngram_room(c, qkv_layout_len(&src->layout, s));
+    for (int32_t s = 0; s < n; s++) {
+        const qkv_ngram_text text = text_of(src, s);
+        room += qkv_ngram_room(c, &text);
+    }
     if (room > INT32_MAX)
         return qkv_tape_fail(t, &ngrams_op, QKV_USAGE,
                              "a batch of over 2^31 n-grams; lower batch_tokens");
     int32_t *start = qkv_tape_alloc(t, &ngrams_op, ((size_t)n + 1) * sizeof *start);
     int32_t *rows = qkv_tape_alloc(t, &ngrams_op, (size_t)room * sizeof *rows);
-    real *weights = qkv_tape_alloc(t, &ngrams_op, (size_t)room * sizeof *weights);
-    if (!start || !rows || !weights) return &t->nothing;
+    real *counts = qkv_tape_alloc(t, &ngrams_op, (size_t)room * sizeof *counts);
+    if (!start || !rows || !counts) return &t->nothing;
     start[0] = 0;
     for (int32_t s = 0; s < n; s++) {
         const int32_t at = start[s];
-        const int64_t found = qkv_ngram_rows(c, src->ids + src->layout.start[s],
-                                             qkv_layout_len(&src->layout, s), rows + at);
-        const real each = qkv_ngram_weight(found);
-        for (int64_t i = 0; i < found; i++) weights[at + i] = i ? each : 1;
-        start[s + 1] = at + (int32_t)found;
+        const qkv_ngram_text text = text_of(src, s);
+        start[s + 1] = at + (int32_t)qkv_ngram_rows(c, &text, rows + at, counts + at);
     }
-    const qkv_bag_spec bag = {.ids = rows, .weights = weights, .bags = n, .start = start};
+    const qkv_bag_spec bag = {.ids = rows, .weights = counts, .bags = n, .start = start};
     return qkv_embedding_bag(t, qkv_of(m->head.ngrams), &bag);
 }

@@ -3,6 +3,27 @@
 
 #include <string.h>
 
+/* The characters of the examples' texts, where the data has them. */
+static void add_chars(qkv_tape *t, const qkv_encoded *data, const int64_t *examples, int64_t n,
+                      qkv_tokens *out) {
+    if (!data->char_start.n) return;
+    int64_t *start = qkv_tape_alloc(t, NULL, ((size_t)n + 1) * sizeof *start), len;
+    if (!start) return;
+    start[0] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        qkv_encoded_chars(data, examples[i], &len);
+        start[i + 1] = start[i] + len;
+    }
+    int32_t *chars = qkv_tape_alloc(t, NULL, (size_t)(start[n] + 1) * sizeof *chars);
+    if (!chars) return;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t *from = qkv_encoded_chars(data, examples[i], &len);
+        memcpy(chars + start[i], from, (size_t)len * sizeof *chars);
+    }
+    out->chars = chars;
+    out->char_start = start;
+}
+
 static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
                      const int64_t *examples, int64_t n, qkv_batch *out) {
     (void)spec;
@@ -16,6 +37,7 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
         targets[i] = b->data->label[examples[i]];
     }
     qkv_task_trees(t, b, examples, n, &out->src);
+    add_chars(t, b->data, examples, n, &out->src);
     out->targets = targets;
     out->n_targets = n;
     out->tokens = out->src.rows;

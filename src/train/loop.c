@@ -31,6 +31,21 @@ qkv_settings qkv_train_settings(qkv_train_config *config) {
 
 /* ---- making ready ---- */
 
+/* A classifier of pre-norm layers learns from nothing as well with AdamW as with Muon, and faster. */
+static bool adamw_does(const qkv_loop *l) {
+    const qkv_config *model = qkv_model_config(l->model);
+    return model->task == QKV_TASK_CLASSIFY && model->arch == QKV_ARCH_TRANSFORMER &&
+           model->norm == QKV_NORM_PRE && !l->goes_on;
+}
+
+/* Layers with the norm behind them are thrown off by what others bear, and what was learned before is soon forgotten. */
+static double usual_rate(const qkv_loop *l) {
+    const qkv_config *model = qkv_model_config(l->model);
+    const double rate =
+        l->config.optimizer == QKV_OPTIM_MUON ? 0.01 : 1e-3 * sqrt(64 / (double)model->d_model);
+    return rate * (l->goes_on ? 0.1 : model->norm == QKV_NORM_POST ? 0.3 : 1);
+}
+
 /* Fills in what was left to us, by the size of the data and the model. */
 static void choose(qkv_loop *l) {
     qkv_train_config *c = &l->config;
@@ -38,21 +53,23 @@ static void choose(qkv_loop *l) {
     if (c->batch_tokens == 0) /* some sixty updates a pass, within reason */
         c->batch_tokens = tokens / 60 < 512 ? 512 : tokens / 60 > 4096 ? 4096 : tokens / 60;
     const qkv_config *model = qkv_model_config(l->model);
-    const bool writes = qkv_task_shapes[model->task].decoder,
-               translates = writes && qkv_task_shapes[model->task].encoder,
-               by_class = model->task == QKV_TASK_CLASSIFY;
-    if (c->epochs == 0) /* few labels are soon known by heart; a text as such takes longer */
+    const bool by_class = model->task == QKV_TASK_CLASSIFY,
+               translates = model->task == QKV_TASK_TRANSLATE;
+    if (c->epochs == 0) { /* few labels are soon known by heart; a text as such takes longer */
         c->epochs = tokens < 200000    ? (by_class ? 10 : 30)
                     : tokens < 2000000 ? (by_class ? 8 : 12)
                                        : 5;
+        if (l->goes_on) c->epochs /= 2;
+    }
     if (c->overfit && c->steps == 0) c->steps = OVERFIT_STEPS;
-    if (c->optimizer == QKV_OPTIM_COUNT) c->optimizer = writes ? QKV_OPTIM_MUON : QKV_OPTIM_ADAMW;
-    if (c->lr == 0)
-        c->lr = c->optimizer == QKV_OPTIM_MUON ? 0.01 : 1e-3 * sqrt(64 / (double)model->d_model);
+    if (c->optimizer == QKV_OPTIM_COUNT)
+        c->optimizer = adamw_does(l) ? QKV_OPTIM_ADAMW : QKV_OPTIM_MUON;
+    if (c->lr == 0) c->lr = usual_rate(l);
     /* Unsmoothed, an encoder grows so sure of the few labels that the vote of the n-grams is not heard. */
     if (c->label_smoothing < 0)
         c->label_smoothing = translates || (by_class && !c->overfit) ? 0.1 : 0;
-    if (c->average < 0) c->average = translates && c->ema == 0 ? 5 : 0;
+    if (c->average < 0) /* where one validation is as good as the next, all of them are better */
+        c->average = c->ema > 0 ? 0 : translates ? 5 : by_class && tokens < 200000 ? 4 : 0;
 }
 
 /* The number of steps that the budget gives; with `minutes` a guess that is corrected before the first. */
@@ -110,6 +127,12 @@ static qkv_status weigh_classes(qkv_loop *l) {
     return QKV_OK;
 }
 
+/* A run begins: with n-grams, which take seconds on much text, it is worth a checkpoint before the first step. */
+static qkv_status begin(qkv_loop *l) {
+    QKV_TRY(qkv_loop_fit_ngrams(l, false));
+    return l->run && qkv_model_config(l->model)->ngrams ? qkv_loop_save(l, false) : QKV_OK;
+}
+
 static qkv_status make_ready(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
     if (c->ema > 0 && c->average > 1)
@@ -136,7 +159,7 @@ static qkv_status make_ready(qkv_loop *l) {
     bool found = false;
     if (l->cpu_start == 0) l->cpu_start = qkv_cpu_seconds();
     if (l->run) QKV_TRY(qkv_loop_restore(l, "last", &found));
-    if (!found) QKV_TRY(qkv_loop_fit_ngrams(l, false));
+    if (!found) QKV_TRY(begin(l));
     if (l->timed) QKV_TRY(qkv_loop_find_steps(l));
     set_schedule(l);
     return QKV_OK;
@@ -317,14 +340,16 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     if (status == QKV_OK) status = qkv_loop_validate(l, &sum);
     qkv_average_leave(&l->average);
     QKV_TRY(status);
-    const bool by_class = qkv_model_config(l->model)->task == QKV_TASK_CLASSIFY;
+    const qkv_config *model = qkv_model_config(l->model);
     p->loss = sum.loss / (double)sum.n_targets;
     p->accuracy = (double)sum.n_right / (double)sum.n_targets;
-    /* More right answers are better; among equals, and for all other tasks, the lower loss. */
-    const double score = by_class ? p->accuracy - 1e-6 * p->loss : -p->loss;
+    /* The lower loss is better. But a classifier grows too sure of itself long before it grows worse, which raises its
+     * loss: there more right answers are, and among equals the lower loss; unless votes weighed anew make up for it. */
+    const bool by_answers = model->task == QKV_TASK_CLASSIFY && !model->ngrams;
+    const double score = by_answers ? p->accuracy - 1e-6 * p->loss : -p->loss;
     p->best = score > l->best;
     l->stale = p->best ? 0 : l->stale + 1;
-    if (p->best) l->best = score, l->best_step = l->step;
+    if (p->best) l->best = score, l->best_step = l->step, l->best_right = p->accuracy;
     l->valid_loss = p->loss;
     l->valid_right = p->accuracy;
     return QKV_OK;

@@ -32,6 +32,7 @@ typedef struct qkv_loop {
     const int64_t
         *train_rows; /* the row of the data (from 1) that each example was made of; NULL: unknown */
     const qkv_encoded *valid; /* NULL: no validation */
+    bool goes_on;             /* the weights are those of another training */
     bool valid_held_out;      /* it is a part of the training data that was set aside */
     const char *run;          /* folder of the run; NULL: nothing is written */
     bool (*progress)(void *user, const qkv_progress *p); /* NULL: silent; false asks to stop */
@@ -45,7 +46,7 @@ typedef struct qkv_loop {
     int64_t steps; /* the budget in steps, once known */
     int64_t skipped, skipped_in_a_row;
     int64_t best_step, stale; /* best validation so far; validations since */
-    double best;
+    double best, best_right;  /* its score, the higher the better; its share of right answers */
     double usual;      /* running mean of the gradient's squared norm */
     double cpu_before; /* processor seconds of earlier processes */
     bool pending;      /* the step ended a stretch, but was not validated yet */

@@ -43,43 +43,50 @@ typedef struct fit {
     int64_t from[BLOCK], n[BLOCK];         /* where each one's rows begin, and how many */
     int32_t label[BLOCK];
     int32_t *rows;
+    real *counts; /* what each row counts in its text */
     int64_t cap;
 } fit;
 
 /* ---- texts ---- */
 
-/* The ids and the label of text i: those that are trained on come first, then those held out. */
-static const int32_t *text_of(const fit *f, int64_t i, int64_t *len, int32_t *label) {
+/* Text i and its label: those that are trained on come first, then those held out. */
+static qkv_ngram_text text_of(const fit *f, int64_t i, int32_t *label) {
     const qkv_encoded *data = f->loop->train;
     if (i >= data->n) i -= data->n, data = f->loop->valid;
+    qkv_ngram_text text = {0};
     *label = data->label[i];
-    return qkv_encoded_ids(data, i, 0, len);
+    text.ids = qkv_encoded_ids(data, i, 0, &text.n);
+    text.chars = qkv_encoded_chars(data, i, &text.n_chars);
+    return text;
 }
 
 /* Hashes the `n` texts that the pass takes from its i-th on. */
 static qkv_status hash_block(fit *f, int64_t i, int64_t n) {
     const qkv_rng all = {.seed = (uint64_t)f->loop->config.seed, .stream = 0x6e6772616d},
                   order = qkv_rng_derive(all, 1, (uint64_t)f->pass);
-    int64_t room = 0, len;
+    int64_t room = 0;
     for (int64_t k = 0; k < n; k++) {
         f->number[k] = (int64_t)qkv_rng_permute(order, (uint64_t)f->texts, (uint64_t)(i + k));
         f->example[k] = (int64_t)qkv_rng_permute(all, (uint64_t)f->all, (uint64_t)f->number[k]);
         f->from[k] = room;
-        text_of(f, f->example[k], &len, &f->label[k]);
-        room += qkv_ngram_room(f->config, len);
+        const qkv_ngram_text text = text_of(f, f->example[k], &f->label[k]);
+        room += qkv_ngram_room(f->config, &text);
     }
     if (room > f->cap) {
         qkv_free(f->rows);
+        qkv_free(f->counts);
         f->cap = 0;
+        f->counts = NULL;
         QKV_TRY_ALLOC(f->rows = qkv_alloc((size_t)room * sizeof *f->rows));
+        QKV_TRY_ALLOC(f->counts = qkv_alloc((size_t)room * sizeof *f->counts));
         f->cap = room;
     }
     QKV_PARALLEL_FOR_UNEVEN
     for (int64_t k = 0; k < n; k++) {
-        int64_t size;
         int32_t label;
-        const int32_t *ids = text_of(f, f->example[k], &size, &label);
-        f->n[k] = qkv_ngram_rows(f->config, ids, size, f->rows + f->from[k]);
+        const qkv_ngram_text text = text_of(f, f->example[k], &label);
+        f->n[k] =
+            qkv_ngram_rows(f->config, &text, f->rows + f->from[k], f->counts + f->from[k]);
     }
     return QKV_OK;
 }
@@ -145,12 +152,12 @@ static void solve_text(fit *f, int64_t k) {
     const int64_t classes = f->classes, n = f->n[k];
     const int32_t *rows = f->rows + f->from[k], label = f->label[k];
     real *restrict score = f->score, *restrict size = f->size, *restrict move = f->move;
-    const real each = qkv_ngram_weight(n);
+    const real *const counts = f->counts + f->from[k];
     memset(score, 0, (size_t)classes * sizeof *score);
     memset(size, 0, (size_t)classes * sizeof *size);
     for (int64_t j = 0; j < n; j++) {
         if (j + AHEAD < n) __builtin_prefetch(weight_of(f, rows[j + AHEAD]));
-        const real x = j ? each : 1, *w = weight_of(f, rows[j]), *square = w + classes;
+        const real x = counts[j], *w = weight_of(f, rows[j]), *square = w + classes;
         for (int64_t c = 0; c < classes; c++) {
             score[c] += x * w[c];
             size[c] += x * x * square[c];
@@ -169,7 +176,7 @@ static void solve_text(fit *f, int64_t k) {
     }
     f->worst = fmax(f->worst, most);
     for (int64_t j = 0; j < n && most > 0; j++) {
-        const real x = j ? each : 1;
+        const real x = counts[j];
         real *w = weight_of(f, rows[j]);
         for (int64_t c = 0; c < classes; c++) w[c] += move[c] * x * w[classes + c];
     }
@@ -212,5 +219,6 @@ qkv_status qkv_loop_fit_ngrams(qkv_loop *l, bool held_out_too) {
     qkv_free(f.score);
     qkv_free(f.total);
     qkv_free(f.rows);
+    qkv_free(f.counts);
     return status;
 }

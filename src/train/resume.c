@@ -50,6 +50,8 @@ static void write_state(const qkv_loop *l, qkv_buf *out) {
     if (isfinite(l->best)) {
         qkv_json_put_key(&j, "best");
         qkv_json_put_real(&j, l->best, 17);
+        qkv_json_put_key(&j, "best_right");
+        qkv_json_put_real(&j, l->best_right, 17);
     }
     qkv_json_put_key(&j, "earlier"); /* steps of the snapshots, each a file of its own */
     qkv_json_open(&j, '[');
@@ -95,6 +97,7 @@ static qkv_status read_state(qkv_loop *l, qkv_json_at root) {
     QKV_TRY(qkv_json_get_real(root, "cpu_seconds", true, 0, 1e300, &l->cpu_before));
     QKV_TRY(qkv_json_get_real(root, "usual", true, 0, 1e300, &l->usual));
     QKV_TRY(qkv_json_get_real(root, "best", false, -1e300, 1e300, &l->best));
+    QKV_TRY(qkv_json_get_real(root, "best_right", false, 0, 1, &l->best_right));
     if (parameters != qkv_model_params(l->model)->count || seed != l->config.seed)
         return qkv_fail(
             QKV_USAGE,
@@ -313,10 +316,11 @@ qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found) {
 
 qkv_status qkv_loop_conclude(qkv_loop *l) {
     const int64_t step = l->step, best_step = l->best_step;
-    const double best = l->best, cpu_before = l->cpu_before;
+    const double best = l->best, best_right = l->best_right, cpu_before = l->cpu_before;
     bool found;
     if (l->run && best_step > 0 && best_step != step) QKV_TRY(qkv_loop_restore(l, "best", &found));
-    l->step = step, l->best_step = best_step, l->best = best, l->cpu_before = cpu_before;
+    l->step = step, l->best_step = best_step, l->best = best, l->best_right = best_right;
+    l->cpu_before = cpu_before;
     qkv_optim_settle(&l->stepper.optim);
     qkv_average_enter(&l->average);
     QKV_TRY(qkv_loop_weigh_votes(l));

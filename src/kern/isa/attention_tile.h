@@ -4,7 +4,7 @@
  * through the large gemm. They all have one shape: C += A·B, where B lies in panels PANEL columns
  * wide ([panel][k][PANEL], zeros beyond the last column) and A is broadcast from memory, from rows
  * (a[m·lda + k]) or from columns (a[k·lda + m]). The register tile is STRIP rows by one or two
- * vectors: 12 sums in flight hide the latency of the multiply-add. The sum over k of one element
+ * vectors: its sums in flight hide the latency of the multiply-add. The sum over k of one element
  * runs in order, whatever tile it falls into. */
 #ifndef QKV_KERN_ATTENTION_TILE_H
 #define QKV_KERN_ATTENTION_TILE_H
@@ -12,7 +12,11 @@
 #include "kern/isa/math.h"
 
 #define PANEL  (2 * VW)
-#define STRIP  6
+#if VW == 16
+#define STRIP 8 /* 64 queries and 128 keys are whole strips */
+#else
+#define STRIP 6
+#endif
 #define INLINE static inline __attribute__((always_inline))
 /* A product has all registers to itself. Not every file needs every product. */
 #define OUT_OF_LINE __attribute__((noinline, unused))
@@ -26,19 +30,19 @@ static inline int64_t round_up(int64_t n, int64_t unit) {
 INLINE void tile(int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
                  const real *b, int64_t k, real *c, int64_t ldc) {
     vreal sum[STRIP][2];
-#pragma GCC unroll 6
+V_UNROLL(8)
     for (int i = 0; i < mr; i++)
         for (int v = 0; v < nv; v++) sum[i][v] = add ? v_load(c + i * ldc + v * VW) : v_set(0);
     for (int64_t p = 0; p < k; p++) {
         vreal right[2];
         for (int v = 0; v < nv; v++) right[v] = v_load(b + p * PANEL + v * VW);
-#pragma GCC unroll 6
+V_UNROLL(8)
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(by_column ? a[p * lda + i] : a[i * lda + p]);
             for (int v = 0; v < nv; v++) v_add_product(&sum[i][v], left, right[v]);
         }
     }
-#pragma GCC unroll 6
+V_UNROLL(8)
     for (int i = 0; i < mr; i++)
         for (int v = 0; v < nv; v++) v_store(c + i * ldc + v * VW, sum[i][v]);
 }
@@ -64,6 +68,10 @@ INLINE void tile_any(int mr, int nv, bool by_column, bool add, const real *a, in
         TILE_ROWS(4)
         TILE_ROWS(5)
         TILE_ROWS(6)
+#if STRIP == 8
+        TILE_ROWS(7)
+        TILE_ROWS(8)
+#endif
     }
 }
 
@@ -86,7 +94,7 @@ typedef struct finish {
 INLINE void tile_finished(int mr, bool slopes, const real *a, int64_t lda, const real *b, int64_t k,
                           real *c, int64_t ldc, const finish *f) {
     vreal sum[STRIP][2];
-#pragma GCC unroll 6
+V_UNROLL(8)
     for (int i = 0; i < mr; i++)
         for (int v = 0; v < 2; v++) {
             sum[i][v] = v_set(f->rows[i]);
@@ -94,14 +102,14 @@ INLINE void tile_finished(int mr, bool slopes, const real *a, int64_t lda, const
         }
     for (int64_t p = 0; p < k; p++) {
         const vreal right[2] = {v_load(b + p * PANEL), v_load(b + p * PANEL + VW)};
-#pragma GCC unroll 6
+V_UNROLL(8)
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(a[i * lda + p]);
             v_add_product(&sum[i][0], left, right[0]);
             v_add_product(&sum[i][1], left, right[1]);
         }
     }
-#pragma GCC unroll 6
+V_UNROLL(8)
     for (int i = 0; i < mr; i++) {
         for (int v = 0; v < 2; v++) {
             if (slopes)
@@ -130,6 +138,10 @@ INLINE void tile_finished_any(int mr, bool slopes, const real *a, int64_t lda, c
         ROWS_OF(4)
         ROWS_OF(5)
         ROWS_OF(6)
+#if STRIP == 8
+        ROWS_OF(7)
+        ROWS_OF(8)
+#endif
     }
 #undef ROWS_OF
 }

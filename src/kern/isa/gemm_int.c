@@ -55,6 +55,8 @@ static void run_panel(const work *w, int64_t col, const int32_t *panel, int64_t 
                       int64_t rows) {
     const qkv_gemm *const g = w->g;
     const int64_t cols = min64(NR, w->col1 - col);
+    const bool relu = g->act == QKV_ACT_RELU && !g->pre;
+    float sums[MR * NR];
     real bias[NR] = {0};
     if (g->bias) memcpy(bias, g->bias + col, (size_t)cols * sizeof *bias);
     for (int64_t r = 0; r < rows; r += MR) {
@@ -66,6 +68,8 @@ static void run_panel(const work *w, int64_t col, const int32_t *panel, int64_t 
                             .scale = w->scale + r,
                             .b = panel,
                             .bias = bias,
+                            .sums = sums,
+                            .relu = relu,
                             .c = g->c + at,
                             .ldc = g->ldc};
         const int_tile_fn run = KERN_NAME(gemm_int_tile_of)(mr);
@@ -73,7 +77,7 @@ static void run_panel(const work *w, int64_t col, const int32_t *panel, int64_t 
             run(&t);
         else
             edge_tile(t, run, mr, cols);
-        if (g->act != QKV_ACT_NONE || g->pre) KERN_NAME(gemm_finish)(g, at, mr, cols);
+        if (!relu && (g->act != QKV_ACT_NONE || g->pre)) KERN_NAME(gemm_finish)(g, at, mr, cols);
     }
 }
 

@@ -95,6 +95,8 @@ typedef struct int_tile {
     const float *scale; /* of the rows */
     const int32_t *b;   /* a panel */
     const real *bias;   /* NR */
+    float *sums;        /* room for MR·NR: of all groups but the last, whose sums stay in registers */
+    bool relu;          /* here, while the sums are at hand; others by gemm_finish */
     real *c;
     int64_t ldc;
 } int_tile;
@@ -105,7 +107,11 @@ static inline bool gemm_int_in_place(void) {
 int_tile_fn KERN_NAME(gemm_int_tile_of)(int mr);
 
 /* At most INT_FEW rows of int8 weights: outputs [col0, col1). scratch has (INT_FEW + 1)·(words of a row) places. */
+#if VW == 16
+#define INT_FEW 8
+#else
 #define INT_FEW 4
+#endif
 void KERN_NAME(gemm_int_few)(const qkv_gemm *g, int64_t col0, int64_t col1, int32_t *scratch);
 
 /* act and pre of a finished tile; from gemm.c */
