@@ -599,6 +599,38 @@ static void packed_equals_alone(void **state) {
     }
 }
 
+/* Scratch memory holds what another kernel left there: bits of integers, for example, that are anything as reals. */
+static void what_memory_held_does_not_matter(void **state) {
+    (void)state;
+    const qkv_kern *const *sets;
+    const size_t n_sets = qkv_kern_list(&sets);
+    qkv_threads_set(1);
+    for (size_t i = 0; i < N_SHAPES; i++)
+        for (size_t k = 0; k < n_sets; k++) {
+            problem p;
+            problem_make(&p, &shapes[i]);
+            real *clean = qkv_alloc((size_t)p.n_out * sizeof *clean);
+            assert_non_null(clean);
+            for (int held = 0; held <= 0x7f; held += 0x7f) {
+                const size_t bytes = 1 << 21;
+                for (int slot = 0; slot < QKV_SCRATCH_SLOTS; slot++) {
+                    void *memory = qkv_kern_scratch(slot, bytes);
+                    assert_non_null(memory);
+                    memset(memory, held, bytes);
+                }
+                run(&p, sets[k]);
+                if (held)
+                    assert_same_bits(shapes[i].name, p.a.out, clean, p.n_out);
+                else
+                    memcpy(clean, p.a.out, (size_t)p.n_out * sizeof *clean);
+            }
+            qkv_free(clean);
+            problem_free(&p);
+        }
+    qkv_threads_set(0);
+    qkv_kern_release();
+}
+
 /* Gradients that nobody asks for may be left out, and the others keep their bits. */
 static void gradients_are_optional(void **state) {
     (void)state;
@@ -647,6 +679,7 @@ int main(void) {
         cmocka_unit_test(matches_reference),
         cmocka_unit_test(same_bits_for_any_threads),
         cmocka_unit_test(packed_equals_alone),
+        cmocka_unit_test(what_memory_held_does_not_matter),
         cmocka_unit_test(gradients_are_optional),
         cmocka_unit_test(memory_that_runs_out_is_reported),
     };

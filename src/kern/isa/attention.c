@@ -20,6 +20,7 @@
 #define SUM_MOST  ((real)0x1p60)
 
 #define FEW_QUERIES 8 /* of a sequence, times the heads that share a key head */
+#define FEW_AHEAD   8 /* keys fetched ahead: those of one head lie too far apart for the CPU to guess */
 
 typedef struct forward {
     const qkv_attention *a;
@@ -169,6 +170,7 @@ static void scores_of_few(forward *f, const block *b, const run *r, const real *
     const int32_t whole = a->d_head / VW * VW, rest = a->d_head - whole;
     for (int32_t j = 0; j < r->n; j++) {
         const real *key = keys + j * a->ldk;
+        fetch_rows(key + FEW_AHEAD * a->ldk, 0, 1, a->d_head);
         for (int32_t row = 0; row < b->rows; row++) {
             const real *q = f->q + row * f->ldq;
             vreal sum = v_set(0);
@@ -193,6 +195,7 @@ static void values_of_few(forward *f, const block *b, const run *r, const real *
             V_UNROLL(4)
             for (int v = 0; v < BATCH; v++) sum[v] = v_load(out + c + v * VW);
             for (int32_t j = 0; j < r->n; j++) {
+                fetch_rows(values + (j + FEW_AHEAD) * a->ldv + c, 0, 1, BATCH * VW);
                 V_UNROLL(4)
                 for (int v = 0; v < BATCH; v++)
                     sum[v] = v_fma(v_set(p[j]), v_load(values + j * a->ldv + c + v * VW), sum[v]);
@@ -317,12 +320,14 @@ static bool attend(const qkv_attention *a, size_t scratch, int32_t s, int32_t kv
     return true;
 }
 
-/* Multiply-adds of the whole, were everything seen: whether threads are worth waking. */
-static double count_work(const qkv_attention *a) {
+/* Are threads worth waking? Counted in multiply-adds, were everything seen; with few queries those wait for keys and
+ * values from memory, and take ten times as long. */
+static bool is_worth_threads(const qkv_attention *a) {
     double pairs = 0;
     for (int32_t s = 0; s < a->q_layout.n; s++)
-        pairs += (double)qkv_layout_len(&a->q_layout, s) * qkv_layout_len(&a->k_layout, s);
-    return pairs * a->heads * (a->d_head + a->d_value);
+        pairs += (double)qkv_layout_len(&a->q_layout, s) * qkv_layout_len(&a->k_layout, s) *
+                 (has_few(a, s) ? 10 : 1);
+    return pairs * a->heads * (a->d_head + a->d_value) >= 10 * QKV_PARALLEL_FROM;
 }
 
 #define ITEMS_WANTED 32 /* enough for threads to share evenly */
@@ -347,7 +352,7 @@ bool KERN_NAME(attention)(const qkv_attention *a) {
     const int64_t pairs = (int64_t)a->q_layout.n * a->kv_heads, parts = count_parts(a, pairs);
     const size_t scratch = count_scratch(a);
     bool ok = true;
-    QKV_PARALLEL_FOR_UNEVEN_IF(count_work(a) >= 10 * QKV_PARALLEL_FROM)
+    QKV_PARALLEL_FOR_UNEVEN_IF(is_worth_threads(a))
     for (int64_t item = 0; item < pairs * parts; item++) {
         /* All heads of a part, whose rows lie side by side, then the next part; causal: long ones first. */
         const int32_t s = (int32_t)(item / a->kv_heads / parts), kv = (int32_t)(item % a->kv_heads);

@@ -244,10 +244,11 @@ static inline void pack_columns(const real *x, int64_t ld, int64_t rows, int64_t
     }
 }
 
-/* Panels of rows: B[k = column][n = row] = x; a panel takes cols·PANEL reals. */
+/* Panels of rows: B[k = column][n = row] = x; a panel takes cols·PANEL reals, and of the last one all are set: a tile
+ * computes whole panels, and what memory held before must not meet them. */
 static inline void pack_rows(const real *x, int64_t ld, int64_t rows, int64_t cols, real *out) {
-    for (int64_t r = 0; r < rows; r += VW) {
-        const int64_t n = rows - r < VW ? rows - r : VW;
+    for (int64_t r = 0; r < round_up(rows, PANEL); r += VW) {
+        const int64_t n = rows - r < VW ? rows - r : VW; /* none: a half of a panel that is all padding */
         real *to = out + r / PANEL * cols * PANEL + r % PANEL;
         int64_t c = 0;
         if (n == VW)

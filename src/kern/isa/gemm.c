@@ -181,17 +181,17 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
 }
 
 /* The first panels of one block of B against a single row, ROW_PANELS at a time; returns where the
- * rest begins. */
-static int64_t run_row(const qkv_gemm *g, const block *x, const strip *s) {
+ * rest begins. One row can always be read in place, unless it is a column or has to be rounded. */
+static int64_t run_row(const qkv_gemm *g, const block *x) {
     const gemm_form form = gemm_form_of(g);
     const int64_t wide = ROW_PANELS * NR, b_words = gemm_b_words(x->k, form);
     int64_t col = x->col0;
-    if (x->row1 - x->row0 > 1 || !gemm_in_place(form)) return col;
+    if (x->row1 - x->row0 > 1 || g->a_trans || (form != GEMM_HALVES && g->precision != QKV_F32)) return col;
     for (; col + wide <= x->col1; col += wide) {
         const real none[ROW_PANELS * NR] = {0};
         const int64_t at = x->row0 * g->ldc + col;
         const gemm_tile t = {.words = gemm_a_words(x->k, form),
-                             .a = s->a[0],
+                             .a = g->a + x->row0 * g->lda + x->k0,
                              .b = x->b + (col - x->col0) * b_words,
                              .init = x->first && g->bias ? g->bias + col : none,
                              .c = g->c + at,
@@ -241,7 +241,7 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s, ahead n
     const int64_t lines = ceil_div(next.rows * ceil_div(x->k, LINE), calls);
     const gemm_form form = gemm_form_of(g);
     const int64_t words = gemm_a_words(x->k, form), b_words = gemm_b_words(x->k, form);
-    for (int64_t col = run_row(g, x, s); col < x->col1; col += NR) {
+    for (int64_t col = run_row(g, x); col < x->col1; col += NR) {
         const int64_t cols = min64(NR, x->col1 - col);
         real init[NR] = {0};
         if (x->first && g->bias) memcpy(init, g->bias + col, (size_t)cols * sizeof *init);
