@@ -20,8 +20,8 @@ while [ $i -lt 100 ]; do
     printf 'good\tthe film number %d was fine and clever\nbad\tthe film number %d was dull\nmixed\tsome of film %d\n' $i $i $i
     i=$((i + 1))
 done >rows.tsv
-# No dropout, whose draws follow the batch; and AdamW: Muon gives what a gradient lacks, rounding among it, a step of full length too.
-model="--arch transformer --optimizer adamw --threads 1 --set d_model=16 --set layers=1 --set heads=2 --set max_len=16 --lr 0.01 --dropout 0 --attention-dropout 0 --embedding-dropout 0"
+# No dropout: its draws follow the batch.
+model="--threads 1 --set d_model=16 --set layers=1 --set heads=2 --set max_len=16 --lr 0.01 --dropout 0 --attention-dropout 0 --embedding-dropout 0"
 set -- $model --batch-tokens 256 --steps 30 --set save_every=10
 ranks() { n=$1; shift; mpirun -n "$n" "$qkv" train classify --train rows.tsv "$@" 2>err || fail "$n ranks: $*"; }
 # losses FOLDER: those of the log, to compare to four digits
