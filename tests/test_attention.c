@@ -295,7 +295,11 @@ static int32_t key_len(const shape *s, int32_t i) {
     return s->k_len[0] || s->k_len[1] ? s->k_len[i] : s->q_len[i];
 }
 
-static void problem_make(problem *p, const shape *s) {
+/* Every shape in fp32, then every shape in bf16. */
+#define N_PROBLEMS (2 * N_SHAPES)
+
+static void problem_make(problem *p, size_t index) {
+    const shape *s = &shapes[index % N_SHAPES];
     *p = (problem){.shape = s};
     int64_t cells = 0;
     for (int32_t i = 0; i < s->n; i++) {
@@ -343,6 +347,7 @@ static void problem_make(problem *p, const shape *s) {
         .relation = {s->relation, s->relations, s->zero, p->matrix, p->matrix_start},
         .dropout = s->dropout,
         .rng = {7, 9},
+        .precision = index < N_SHAPES ? QKV_F32 : QKV_BF16,
     };
     a->q = x, x += p->rq * wq;
     a->k = x, x += p->rk * wk;
@@ -498,8 +503,10 @@ static void reference(const problem *p, wanted *w) {
                 reference_row(p, w, s, h, i);
 }
 
-static void compare(const char *set, const char *name, const char *what, const real *got,
+/* bf16 has 8 bits: an operand is off by 2⁻⁹ at most, and a gradient has been through three products. */
+static void compare(const problem *p, const char *set, const char *what, const real *got,
                     const double *want, int64_t n) {
+    const double allowed = p->a.precision == QKV_F32 ? 2e-6 : 1e-2;
     double largest = 1, worst = 0;
     int64_t at = 0;
     for (int64_t i = 0; i < n; i++)
@@ -508,31 +515,31 @@ static void compare(const char *set, const char *name, const char *what, const r
         const double error = isnan(want[i]) ? 0 : fabs((double)got[i] - want[i]);
         if (!(error <= worst)) worst = error, at = i;
     }
-    if (!(worst <= 2e-6 * largest))
-        fail_msg("%s, %s: %s[%lld] is %.9g, wanted %.9g", set, name, what, (long long)at,
-                 (double)got[at], want[at]);
+    if (!(worst <= allowed * largest))
+        fail_msg("%s, %s, %s: %s[%lld] is %.9g, wanted %.9g", set, p->shape->name,
+                 p->a.precision == QKV_F32 ? "fp32" : "bf16", what, (long long)at, (double)got[at], want[at]);
 }
 
 static void matches_reference(void **state) {
     (void)state;
     const qkv_kern *const *sets;
     const size_t n_sets = qkv_kern_list(&sets);
-    for (size_t i = 0; i < N_SHAPES; i++) {
+    for (size_t i = 0; i < N_PROBLEMS; i++) {
         problem p;
         wanted w;
-        problem_make(&p, &shapes[i]);
+        problem_make(&p, i);
         reference(&p, &w);
         for (size_t k = 0; k < n_sets; k++) {
-            const char *set = sets[k]->name, *name = shapes[i].name;
+            const char *set = sets[k]->name;
             run(&p, sets[k]);
-            compare(set, name, "out", p.a.out, w.out, p.rq * p.a.ldo);
-            compare(set, name, "lse", p.a.lse, w.lse, p.rq * p.a.heads);
-            compare(set, name, "dq", p.g.dq, w.dq, p.rq * p.a.ldq);
-            compare(set, name, "dk", p.g.dk, w.dk, p.rk * p.a.ldk);
-            compare(set, name, "dv", p.g.dv, w.dv, p.rk * p.a.ldv);
-            if (p.g.dbias) compare(set, name, "dbias", p.g.dbias, w.dbias, p.n_bias);
-            if (p.g.drel_k) compare(set, name, "drel_k", p.g.drel_k, w.drel_k, p.n_rel_k);
-            if (p.g.drel_v) compare(set, name, "drel_v", p.g.drel_v, w.drel_v, p.n_rel_v);
+            compare(&p, set, "out", p.a.out, w.out, p.rq * p.a.ldo);
+            compare(&p, set, "lse", p.a.lse, w.lse, p.rq * p.a.heads);
+            compare(&p, set, "dq", p.g.dq, w.dq, p.rq * p.a.ldq);
+            compare(&p, set, "dk", p.g.dk, w.dk, p.rk * p.a.ldk);
+            compare(&p, set, "dv", p.g.dv, w.dv, p.rk * p.a.ldv);
+            if (p.g.dbias) compare(&p, set, "dbias", p.g.dbias, w.dbias, p.n_bias);
+            if (p.g.drel_k) compare(&p, set, "drel_k", p.g.drel_k, w.drel_k, p.n_rel_k);
+            if (p.g.drel_v) compare(&p, set, "drel_v", p.g.drel_v, w.drel_v, p.n_rel_v);
         }
         qkv_free(w.block);
         problem_free(&p);
@@ -544,9 +551,9 @@ static void matches_reference(void **state) {
 static void same_bits_for_any_threads(void **state) {
     (void)state;
     static const int threads[] = {2, 3, 8};
-    for (size_t i = 0; i < N_SHAPES; i++) {
+    for (size_t i = 0; i < N_PROBLEMS; i++) {
         problem p;
-        problem_make(&p, &shapes[i]);
+        problem_make(&p, i);
         real *one = qkv_alloc((size_t)p.n_out * sizeof *one);
         assert_non_null(one);
         qkv_threads_set(1);
@@ -555,7 +562,7 @@ static void same_bits_for_any_threads(void **state) {
         for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
             qkv_threads_set(threads[t]);
             run(&p, qkv_kern_get());
-            assert_same_bits(shapes[i].name, p.a.out, one, p.n_out);
+            assert_same_bits(p.shape->name, p.a.out, one, p.n_out);
         }
         qkv_threads_set(0);
         qkv_free(one);
@@ -566,14 +573,14 @@ static void same_bits_for_any_threads(void **state) {
 static void packed_equals_alone(void **state) {
     (void)state;
     const qkv_kern *k = qkv_kern_get();
-    for (size_t i = 0; i < N_SHAPES; i++) {
-        if (shapes[i].dropout > 0) continue; /* its counters are those of the batch's rows */
+    for (size_t i = 0; i < N_PROBLEMS; i++) {
+        if (shapes[i % N_SHAPES].dropout > 0) continue; /* its counters are those of the batch's rows */
         problem p;
-        problem_make(&p, &shapes[i]);
+        problem_make(&p, i);
         run(&p, k);
-        for (int32_t s = 0; s < shapes[i].n; s++) {
-            const int32_t q_start[2] = {0, shapes[i].q_len[s]},
-                          k_start[2] = {0, key_len(&shapes[i], s)};
+        for (int32_t s = 0; s < p.shape->n; s++) {
+            const int32_t q_start[2] = {0, p.shape->q_len[s]},
+                          k_start[2] = {0, key_len(p.shape, s)};
             qkv_attention a = p.a;
             qkv_attention_grad g = p.g;
             const int64_t q0 = p.q_start[s], k0 = p.k_start[s], nq = q_start[1], nk = k_start[1];
@@ -589,10 +596,10 @@ static void packed_equals_alone(void **state) {
             a.out = mine, a.lse = a.out + nq * a.ldo;
             g.dq = a.lse + nq * a.heads, g.dk = g.dq + nq * a.ldq, g.dv = g.dk + nk * a.ldk;
             assert_true(k->attention(&a) && k->attention_grad(&a, &g));
-            assert_same_bits(shapes[i].name, a.out, p.a.out + q0 * a.ldo, nq * a.ldo);
-            assert_same_bits(shapes[i].name, g.dq, p.g.dq + q0 * a.ldq, nq * a.ldq);
-            assert_same_bits(shapes[i].name, g.dk, p.g.dk + k0 * a.ldk, nk * a.ldk);
-            assert_same_bits(shapes[i].name, g.dv, p.g.dv + k0 * a.ldv, nk * a.ldv);
+            assert_same_bits(p.shape->name, a.out, p.a.out + q0 * a.ldo, nq * a.ldo);
+            assert_same_bits(p.shape->name, g.dq, p.g.dq + q0 * a.ldq, nq * a.ldq);
+            assert_same_bits(p.shape->name, g.dk, p.g.dk + k0 * a.ldk, nk * a.ldk);
+            assert_same_bits(p.shape->name, g.dv, p.g.dv + k0 * a.ldv, nk * a.ldv);
             qkv_free(mine);
         }
         problem_free(&p);
@@ -605,10 +612,10 @@ static void what_memory_held_does_not_matter(void **state) {
     const qkv_kern *const *sets;
     const size_t n_sets = qkv_kern_list(&sets);
     qkv_threads_set(1);
-    for (size_t i = 0; i < N_SHAPES; i++)
+    for (size_t i = 0; i < N_PROBLEMS; i++)
         for (size_t k = 0; k < n_sets; k++) {
             problem p;
-            problem_make(&p, &shapes[i]);
+            problem_make(&p, i);
             real *clean = qkv_alloc((size_t)p.n_out * sizeof *clean);
             assert_non_null(clean);
             for (int held = 0; held <= 0x7f; held += 0x7f) {
@@ -620,7 +627,7 @@ static void what_memory_held_does_not_matter(void **state) {
                 }
                 run(&p, sets[k]);
                 if (held)
-                    assert_same_bits(shapes[i].name, p.a.out, clean, p.n_out);
+                    assert_same_bits(p.shape->name, p.a.out, clean, p.n_out);
                 else
                     memcpy(clean, p.a.out, (size_t)p.n_out * sizeof *clean);
             }
@@ -636,7 +643,7 @@ static void gradients_are_optional(void **state) {
     (void)state;
     const qkv_kern *k = qkv_kern_get();
     problem p;
-    problem_make(&p, &shapes[N_SHAPES - 1]);
+    problem_make(&p, N_SHAPES - 1);
     run(&p, k);
     real *all = qkv_alloc((size_t)p.n_out * sizeof *all);
     assert_non_null(all);
@@ -661,7 +668,7 @@ static void gradients_are_optional(void **state) {
 static void memory_that_runs_out_is_reported(void **state) {
     (void)state;
     problem p;
-    problem_make(&p, &shapes[0]);
+    problem_make(&p, 0);
     qkv_kern_release();
     qkv_mem_fail(1, true);
     assert_false(qkv_kern_get()->attention(&p.a));

@@ -63,6 +63,14 @@ qkv_status qkv_bench_real(const qkv_bench_args *args, const char *key, double mi
     return QKV_OK;
 }
 
+qkv_status qkv_bench_precision(const qkv_bench_args *args, qkv_precision *value) {
+    const char *text = qkv_bench_text(args, "precision", NULL);
+    if (text && strcmp(text, "f32") != 0 && strcmp(text, "bf16") != 0)
+        return qkv_fail(QKV_USAGE, "bench: precision must be f32 or bf16, not \"%.40s\"", text);
+    if (text) *value = strcmp(text, "bf16") == 0 ? QKV_BF16 : QKV_F32;
+    return QKV_OK;
+}
+
 qkv_status qkv_bench_int(const qkv_bench_args *args, const char *key, int64_t min, int64_t max,
                          int64_t *value) {
     double given = (double)*value;

@@ -6,6 +6,7 @@
 #define QKV_API_BENCH_H
 
 #include "base/buf.h"
+#include "kern/kern.h"
 
 typedef struct qkv_bench_args {
     const char *const *pairs; /* "key=value" */
@@ -27,6 +28,7 @@ qkv_status qkv_bench_int(const qkv_bench_args *args, const char *key, int64_t mi
                          int64_t *value);
 qkv_status qkv_bench_real(const qkv_bench_args *args, const char *key, double min, double max,
                           double *value);
+qkv_status qkv_bench_precision(const qkv_bench_args *args, qkv_precision *value); /* key "precision" */
 /* Walks all values of a key that may be repeated: start with *cursor = 0; NULL at the end. */
 const char *qkv_bench_next(const qkv_bench_args *args, const char *key, size_t *cursor);
 

@@ -26,6 +26,7 @@ static const struct {
 
 typedef struct work {
     int64_t n, heads, width;
+    qkv_precision precision;
     real *memory; /* q, k, v side by side, their gradients, out, dout, lse */
 } work;
 
@@ -49,6 +50,7 @@ static qkv_status measure(const work *w, const qkv_pattern *pattern, double seco
         .k_layout = {1, start, NULL},
         .spans = qkv_pattern_spans(pattern),
         .pattern = pattern,
+        .precision = w->precision,
         .q = qkv,
         .k = qkv + d,
         .v = qkv + 2 * d,
@@ -156,9 +158,10 @@ static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
     QKV_TRY(qkv_bench_int(args, "max", 1, 1 << 20, &max));
     QKV_TRY(qkv_bench_real(args, "seconds", 0.001, 3600, &seconds));
     work w = {.heads = heads, .width = width};
+    QKV_TRY(qkv_bench_precision(args, &w.precision));
     const size_t reals = (size_t)max * (size_t)(8 * heads * width + heads);
     if (!(w.memory = qkv_alloc_aligned(reals * sizeof(real)))) return QKV_FAILED;
-    const double peak = qkv_kern_get()->peak_gflops(QKV_F32, 0.2);
+    const double peak = qkv_kern_get()->peak_gflops(w.precision, 0.2);
     qkv_json_out j = qkv_json_begin(out, 0);
     if (args->json) {
         qkv_json_open(&j, '{');
@@ -186,6 +189,6 @@ static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
 }
 
 const qkv_benchmark qkv_bench_attention_kernel = {
-    .keys = (const char *const[]){"heads", "width", "min", "max", "seconds", "pattern", NULL},
+    .keys = (const char *const[]){"heads", "width", "min", "max", "seconds", "pattern", "precision", NULL},
     .run = run,
 };

@@ -189,14 +189,12 @@ static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
     int64_t m = 2048;
     QKV_TRY(qkv_bench_real(args, "seconds", 0.001, 3600, &seconds));
     QKV_TRY(qkv_bench_int(args, "m", 1, 1 << 16, &m));
-    const char *const name = qkv_bench_text(args, "precision", NULL);
+    qkv_precision only = QKV_F32;
+    QKV_TRY(qkv_bench_precision(args, &only));
+    const bool all = !qkv_bench_text(args, "precision", NULL);
     bool wanted[PRECISIONS];
     int n_wanted = 0;
-    for (int p = 0; p < PRECISIONS; p++)
-        n_wanted += wanted[p] = !name || strcmp(name, precisions[p]) == 0;
-    if (n_wanted == 0)
-        return qkv_fail(QKV_USAGE, "bench gemm: precision must be f32 or bf16, not \"%.40s\"",
-                        name);
+    for (int p = 0; p < PRECISIONS; p++) n_wanted += wanted[p] = all || p == (int)only;
     result results[PRECISIONS] = {0};
     const double each = seconds / (SHAPES * PRODUCTS * n_wanted);
     for (size_t s = 0; s < SHAPES; s++) QKV_TRY(measure_shape(m, s, each, wanted, results));

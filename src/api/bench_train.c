@@ -21,7 +21,7 @@ typedef struct plan {
     qkv_config config;
     int64_t batch_tokens, steps;
     double seconds;
-    int precision;
+    qkv_precision precision;
 } plan;
 
 typedef struct figures {
@@ -63,8 +63,7 @@ static qkv_status read_plan(const qkv_bench_args *args, plan *p) {
     p->batch_tokens = p->work->batch_tokens;
     p->steps = 1 << 30;
     p->seconds = 5;
-    const char *precision = qkv_bench_text(args, "precision", "f32");
-    p->precision = strcmp(precision, "bf16") == 0 ? QKV_BF16 : QKV_F32;
+    QKV_TRY(qkv_bench_precision(args, &p->precision));
     QKV_TRY(qkv_bench_int(args, "batch_tokens", 1, 1 << 30, &p->batch_tokens));
     QKV_TRY(qkv_bench_int(args, "steps", 1, 1 << 30, &p->steps));
     if (p->steps < 1 << 30) p->seconds = 1e9;

@@ -110,8 +110,9 @@ static void draw_names(const qkv_chart *c, const plot *p, qkv_buf *out) {
     if (n) qsort(tags, n, sizeof *tags, by_y);
     for (size_t i = 1; i < n; i++)
         if (tags[i].y < tags[i - 1].y + LINE) tags[i].y = tags[i - 1].y + LINE;
-    double over = n ? tags[n - 1].y - p->bottom : 0;
-    for (size_t i = 0; i < n && over > 0; i++) tags[i].y -= over;
+    double lowest = p->bottom; /* those that went below the plot push back up what is in their way */
+    for (size_t i = n; i-- > 0; lowest = tags[i].y - LINE)
+        if (tags[i].y > lowest) tags[i].y = lowest;
     for (size_t i = 0; i < n; i++) {
         char class[32];
         snprintf(class, sizeof class, "f%zu small strong", tags[i].series);

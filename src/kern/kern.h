@@ -97,6 +97,7 @@ typedef struct qkv_attention {
     const real *rel_k, *rel_v;      /* (relation.n, d_head), (relation.n, d_value), shared by heads; or NULL */
     real dropout;                   /* of the weights; 0: none */
     qkv_rng rng;
+    qkv_precision precision;        /* QKV_BF16: products of rounded operands, where the CPU has an instruction for them */
     real *out;                      /* (Rq, heads·d_value) */
     real *lse;                      /* (Rq, heads): log₂ of each row's softmax sum; NULL when no backward follows */
 } qkv_attention;

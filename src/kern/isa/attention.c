@@ -34,6 +34,7 @@ typedef struct forward {
     int64_t packed; /* keys that are packed */
     bool few;       /* none: too few queries */
     bool unshifted; /* m = 0 for all rows */
+    bool pairs;     /* q, keys, values and weights are words of two bf16 */
     drops drops;
 } forward;
 
@@ -68,10 +69,10 @@ static void pack(forward *f, int32_t s, int32_t kv) {
     const int64_t key0 = a->k_layout.start[s] + f->first, n_k = f->packed;
     const real *k = a->k + key0 * a->ldk + (int64_t)kv * a->d_head;
     const real *v = a->v + key0 * a->ldv + (int64_t)kv * a->d_value;
-    pack_rows(k, a->ldk, n_k, a->d_head, f->keys);
-    pack_columns(v, a->ldv, n_k, a->d_value, 1, f->values);
-    if (f->rel_k) pack_rows(a->rel_k, a->d_head, a->relation.n, a->d_head, f->rel_k);
-    if (f->rel_v) pack_columns(a->rel_v, a->d_value, a->relation.n, a->d_value, 1, f->rel_v);
+    pack_rows(f->pairs, k, a->ldk, n_k, a->d_head, f->keys);
+    pack_columns(f->pairs, v, a->ldv, n_k, a->d_value, 1, f->values);
+    if (f->rel_k) pack_rows(false, a->rel_k, a->d_head, a->relation.n, a->d_head, f->rel_k);
+    if (f->rel_v) pack_columns(false, a->rel_v, a->d_value, a->relation.n, a->d_value, 1, f->rel_v);
 }
 
 static real largest(const real *x, range c) {
@@ -220,22 +221,25 @@ static void attend_run(forward *f, const block *b, const run *r, int32_t h) {
     const qkv_attention *a = f->a;
     const int64_t key = a->k_layout.start[b->s] + r->from, kv = h / (a->heads / a->kv_heads);
     const int64_t at = r->from - f->first; /* in the packed keys */
+    const int64_t words = count_words(a->d_head, f->pairs);
     const range *strips = r->full ? NULL : r->strips;
     const finish weights = {.rows = f->top, .sums = r->full ? f->lanes : NULL};
     if (f->few)
         scores_of_few(f, b, r, a->k + key * a->ldk + kv * a->d_head);
     else if (f->unshifted)
-        product_weights(b->rows, f->q, f->ldq, f->keys + at * a->d_head, (int64_t)a->d_head * PANEL,
-                        a->d_head, f->scores, f->lds, r->n, strips, &weights);
+        product_weights(f->pairs, b->rows, f->q, f->ldq, f->keys + at * words, words * PANEL, words,
+                        f->scores, f->lds, r->n, strips, &weights);
     else
-        product_scores(b->rows, f->q, f->ldq, f->keys + at * a->d_head, (int64_t)a->d_head * PANEL,
-                       a->d_head, f->scores, f->lds, r->width, strips);
+        product_scores(f->pairs, b->rows, f->q, f->ldq, f->keys + at * words, words * PANEL, words,
+                       f->scores, f->lds, r->width, strips);
     drop_begin_run(b, r, &f->drops);
     for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, row);
+    if (f->pairs) round_rows(b->rows, r->width, f->scores);
     if (f->few)
         values_of_few(f, b, r, a->v + key * a->ldv + kv * a->d_value);
     else
-        product_rows(b->rows, f->scores, f->lds, f->values + at * PANEL, f->packed * PANEL, r->n,
+        product_rows(f->pairs, b->rows, f->scores, f->lds, f->values + count_words(at, f->pairs) * PANEL,
+                     count_words(f->packed, f->pairs) * PANEL, (int32_t)count_words(r->n, f->pairs),
                      f->out, f->ldo, a->d_value, strips);
 }
 
@@ -250,7 +254,7 @@ static void attend_rows(forward *f, const block *b, int32_t h) {
     run r;
     FOR_RUNS(b, &r) attend_run(f, b, &r, h);
     if (f->tables_v)
-        product_rows(b->rows, f->tables_v, f->ldt, f->rel_v, (int64_t)a->relation.n * PANEL,
+        product_rows(false, b->rows, f->tables_v, f->ldt, f->rel_v, (int64_t)a->relation.n * PANEL,
                      a->relation.n, f->out, f->ldo, a->d_value, NULL);
     for (int32_t row = 0; row < b->rows; row++) f->sum[row] += v_sum(v_load(f->lanes + row * VW));
 }
@@ -262,7 +266,7 @@ static void attend_block(forward *f, const block *b, int32_t h) {
     const qkv_attention *a = f->a;
     const real *q =
         a->q + (a->q_layout.start[b->s] + (int64_t)b->i0) * a->ldq + (int64_t)h * a->d_head;
-    copy_rows(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, f->q, f->ldq);
+    (f->pairs ? copy_words : copy_rows)(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, f->q, f->ldq);
     if (f->tables_k) score_tables(b, h, f->q, f->ldq, f->rel_k, f->tables_k);
     const int64_t left = qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows;
     fetch_rows(q + b->rows * a->ldq, a->ldq, left < ROWS ? left : ROWS, a->d_head);
@@ -310,6 +314,7 @@ static bool attend(const qkv_attention *a, size_t scratch, int32_t s, int32_t kv
     lay_out(&f, a, keys.to - keys.from, base);
     f.first = keys.from;
     f.few = few;
+    f.pairs = in_pairs(a) && !few;
     if (few) f.lds = KEYS_FEW; /* at most FEW_QUERIES rows: in the room of ROWS shorter ones */
     pack(&f, s, kv);
     for (int32_t i = from; i < to; i++) {

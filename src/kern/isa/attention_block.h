@@ -286,14 +286,35 @@ static inline int64_t score_tables(const block *b, int32_t h, const real *q, int
     const int64_t ld = a->rel_k ? round_up(n, VW) : 0;
     const real *bias = a->bias ? a->bias + (int64_t)h * n : NULL;
     if (a->rel_k)
-        product_scores(b->rows, q, ldq, rel, (int64_t)a->d_head * PANEL, a->d_head, tables, ld, n,
-                       NULL);
+        product_scores(false, b->rows, q, ldq, rel, (int64_t)a->d_head * PANEL, a->d_head, tables, ld,
+                       n, NULL);
     for (int32_t row = 0; row < (a->rel_k ? b->rows : 1); row++)
         for (int32_t i = 0; i < n; i++) {
             const real from_keys = a->rel_k ? tables[row * ld + i] / a->scale : 0;
             tables[row * ld + i] = from_keys + (bias ? bias[i] * LOG2E : 0);
         }
     return ld;
+}
+
+/* ---- bf16 ---- */
+
+/* Are all products of words of two bf16? Relations have products of their own and stay in reals. */
+static inline bool in_pairs(const qkv_attention *a) {
+    return HAS_PAIRS && a->precision == QKV_BF16 && !related(a) && !values_related(a);
+}
+
+/* A tile as words of adjacent columns, in place. What a row does not see is 0 by now. */
+static inline void round_rows(int32_t rows, int32_t width, real *x) {
+    for (int32_t row = 0; row < rows; row++, x += LDS)
+        for (int32_t j = 0; j < width; j += 2 * VW)
+            v_store(x + j / 2, pair_run(v_load(x + j), v_load(x + j + VW)));
+}
+
+/* As words of adjacent rows; `out` may be the tile itself. */
+static inline void round_columns(int32_t rows, int32_t width, const real *x, real *out) {
+    for (int32_t row = 0; row < rows; row += 2, x += 2 * LDS, out += LDS)
+        for (int32_t j = 0; j < width; j += VW)
+            v_store(out + j, pair_lanes(v_load(x + j), row + 1 < rows ? v_load(x + LDS + j) : v_set(0)));
 }
 
 /* ---- scratch ---- */

@@ -25,13 +25,14 @@ typedef struct backward {
     const qkv_attention_grad *g;
     real *keys_t, *keys, *values_t, *rel_k_t, *rel_k, *rel_v_t; /* panels */
     real *q, *q_panels, *dout, *dout_panels, *dq;               /* of one query block */
-    real *weights, *ds;                                         /* tiles */
+    real *weights, *ds, *ds_columns;                            /* tiles; the last in words of bf16 */
     real *tables_k, *tables_v, *sums_k, *sums_v;                /* by relation, for each row */
     real *lse, *inner;             /* of each row: −lse in units of log 2; −D */
     real *dk, *dv;                 /* sums of the item, one row a key */
     real *dbias, *drel_k, *drel_v; /* sums of the unit */
     int64_t ldq, ldo, ldt;
     range window; /* keys that are packed and have sums here */
+    bool pairs;   /* operands of products are words of two bf16 */
     drops drops;
 } backward;
 
@@ -43,7 +44,8 @@ static size_t lay_out(backward *w, const qkv_attention *a, const qkv_attention_g
                     .g = g,
                     .ldq = round_up(a->d_head, VW),
                     .ldo = round_up(a->d_value, VW),
-                    .ldt = round_up(a->relation.n, VW)};
+                    .ldt = round_up(a->relation.n, VW),
+                    .pairs = in_pairs(a)};
     w->keys_t = carve(&c, panels_size(a->d_head, n_k));
     w->keys = carve(&c, panels_size(n_k, a->d_head));
     w->values_t = carve(&c, panels_size(a->d_value, n_k));
@@ -54,6 +56,7 @@ static size_t lay_out(backward *w, const qkv_attention *a, const qkv_attention_g
     w->dq = carve(&c, ROWS * w->ldq);
     w->weights = carve(&c, ROWS * LDS);
     w->ds = carve(&c, ROWS * LDS);
+    if (w->pairs) w->ds_columns = carve(&c, ROWS / 2 * LDS);
     w->lse = carve(&c, ROWS);
     w->inner = carve(&c, ROWS);
     w->dk = carve(&c, n_k * w->ldq);
@@ -77,16 +80,16 @@ static void pack_keys(backward *w, int32_t s, int32_t kv) {
     const int64_t key0 = a->k_layout.start[s] + w->window.from, n_k = w->window.to - w->window.from;
     const real *k = a->k + key0 * a->ldk + (int64_t)kv * a->d_head;
     const real *v = a->v + key0 * a->ldv + (int64_t)kv * a->d_value;
-    pack_rows(k, a->ldk, n_k, a->d_head, w->keys_t);
-    pack_columns(k, a->ldk, n_k, a->d_head, 1, w->keys);
-    pack_rows(v, a->ldv, n_k, a->d_value, w->values_t);
+    pack_rows(w->pairs, k, a->ldk, n_k, a->d_head, w->keys_t);
+    pack_columns(w->pairs, k, a->ldk, n_k, a->d_head, 1, w->keys);
+    pack_rows(w->pairs, v, a->ldv, n_k, a->d_value, w->values_t);
 }
 
 static void pack_relations(backward *w) {
     const qkv_attention *a = w->a;
-    if (w->rel_k) pack_rows(a->rel_k, a->d_head, a->relation.n, a->d_head, w->rel_k_t);
-    if (w->rel_k) pack_columns(a->rel_k, a->d_head, a->relation.n, a->d_head, 1, w->rel_k);
-    if (w->rel_v_t) pack_rows(a->rel_v, a->d_value, a->relation.n, a->d_value, w->rel_v_t);
+    if (w->rel_k) pack_rows(false, a->rel_k, a->d_head, a->relation.n, a->d_head, w->rel_k_t);
+    if (w->rel_k) pack_columns(false, a->rel_k, a->d_head, a->relation.n, a->d_head, 1, w->rel_k);
+    if (w->rel_v_t) pack_rows(false, a->rel_v, a->d_value, a->relation.n, a->d_value, w->rel_v_t);
 }
 
 static void clear(real *x, int64_t n) {
@@ -111,10 +114,12 @@ static void begin_block(backward *w, const block *b, int32_t h) {
     const real *q = a->q + row0 * a->ldq + (int64_t)h * a->d_head;
     const real *out = a->out + row0 * a->ldo + (int64_t)h * a->d_value;
     const real *dout = w->g->dout + row0 * w->g->lddo + (int64_t)h * a->d_value;
-    copy_rows(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q, w->ldq);
-    pack_columns(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q_panels);
-    copy_rows(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout, w->ldo);
-    pack_columns(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout_panels);
+    void (*const copy)(const real *, int64_t, int64_t, int64_t, real, real *, int64_t) =
+        w->pairs ? copy_words : copy_rows;
+    copy(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q, w->ldq);
+    pack_columns(w->pairs, q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q_panels);
+    copy(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout, w->ldo);
+    pack_columns(w->pairs, dout, w->g->lddo, b->rows, a->d_value, 1, w->dout_panels);
     drop_begin_block(b, h, &w->drops);
     clear(w->dq, b->rows * w->ldq);
     for (int32_t row = 0; row < b->rows; row++) {
@@ -122,7 +127,7 @@ static void begin_block(backward *w, const block *b, int32_t h) {
         for (int32_t j = 0; j < a->d_value; j += VW) {
             const int64_t n = min32(VW, a->d_value - j);
             sum = v_fma(v_load_n(out + row * a->ldo + j, n),
-                        v_load_n(w->dout + row * w->ldo + j, n), sum);
+                        v_load_n(dout + row * w->g->lddo + j, n), sum);
         }
         w->inner[row] = -v_sum(sum);
         w->lse[row] = -a->lse[(row0 + row) * a->heads + h];
@@ -132,7 +137,7 @@ static void begin_block(backward *w, const block *b, int32_t h) {
         clear(w->sums_k, (a->rel_k ? b->rows : 1) * w->ldt);
     }
     if (w->tables_v) {
-        product_scores(b->rows, w->dout, w->ldo, w->rel_v_t, (int64_t)a->d_value * PANEL,
+        product_scores(false, b->rows, w->dout, w->ldo, w->rel_v_t, (int64_t)a->d_value * PANEL,
                        a->d_value, w->tables_v, w->ldt, a->relation.n, NULL);
         clear(w->sums_v, b->rows * w->ldt);
     }
@@ -166,24 +171,23 @@ static void slope_row(backward *w, const block *b, const run *r, int32_t row, bo
 static void make_tiles(backward *w, const block *b, const run *r, const range *strips) {
     const qkv_attention *a = w->a;
     const int64_t at = r->from - w->window.from;
-    const real *keys = w->keys_t + at * a->d_head;
-    const real *values = w->values_t + at * a->d_value;
-    const int64_t panel_k = (int64_t)a->d_head * PANEL, panel_v = (int64_t)a->d_value * PANEL;
+    const int64_t words_k = count_words(a->d_head, w->pairs), words_v = count_words(a->d_value, w->pairs);
+    const real *keys = w->keys_t + at * words_k, *values = w->values_t + at * words_v;
     const bool weights = !w->tables_k, slopes = weights && !w->tables_v && a->dropout <= 0;
     const finish to_weights = {.rows = w->lse};
     const finish to_slopes = {.rows = w->inner, .weights = w->weights};
     if (weights)
-        product_weights(b->rows, w->q, w->ldq, keys, panel_k, a->d_head, w->weights, LDS, r->n,
-                        strips, &to_weights);
+        product_weights(w->pairs, b->rows, w->q, w->ldq, keys, words_k * PANEL, words_k, w->weights, LDS,
+                        r->n, strips, &to_weights);
     else
-        product_scores(b->rows, w->q, w->ldq, keys, panel_k, a->d_head, w->weights, LDS, r->width,
-                       strips);
+        product_scores(w->pairs, b->rows, w->q, w->ldq, keys, words_k * PANEL, words_k, w->weights, LDS,
+                       r->width, strips);
     if (slopes)
-        product_slopes(b->rows, w->dout, w->ldo, values, panel_v, a->d_value, w->ds, LDS, r->n,
-                       strips, &to_slopes);
+        product_slopes(w->pairs, b->rows, w->dout, w->ldo, values, words_v * PANEL, words_v, w->ds, LDS,
+                       r->n, strips, &to_slopes);
     else
-        product_scores(b->rows, w->dout, w->ldo, values, panel_v, a->d_value, w->ds, LDS, r->width,
-                       strips);
+        product_scores(w->pairs, b->rows, w->dout, w->ldo, values, words_v * PANEL, words_v, w->ds, LDS,
+                       r->width, strips);
     if (!slopes) drop_begin_run(b, r, &w->drops);
     for (int32_t row = 0; row < b->rows; row++) {
         real *p = w->weights + row * LDS, *ds = w->ds + row * LDS;
@@ -206,15 +210,24 @@ static void do_run(backward *w, const block *b, const run *r) {
     if (!r->full) look_at_key_strips(b, r, key_strips);
     const range *rows = r->full ? NULL : key_strips;
     make_tiles(w, b, r, strips);
+    const real *ds_columns = w->ds;
+    if (w->pairs) {
+        round_columns(b->rows, r->width, w->weights, w->weights);
+        round_columns(b->rows, r->width, w->ds, w->ds_columns);
+        round_rows(b->rows, r->width, w->ds);
+        ds_columns = w->ds_columns;
+    }
+    const int32_t words = (int32_t)count_words(b->rows, w->pairs);
     if (w->g->dv)
-        product_columns(r->n, w->weights, LDS, w->dout_panels, (int64_t)b->rows * PANEL, b->rows,
+        product_columns(w->pairs, r->n, w->weights, LDS, w->dout_panels, (int64_t)words * PANEL, words,
                         w->dv + at * w->ldo, w->ldo, a->d_value, rows);
     if (w->g->dk)
-        product_columns(r->n, w->ds, LDS, w->q_panels, (int64_t)b->rows * PANEL, b->rows,
+        product_columns(w->pairs, r->n, ds_columns, LDS, w->q_panels, (int64_t)words * PANEL, words,
                         w->dk + at * w->ldq, w->ldq, a->d_head, rows);
     if (w->g->dq)
-        product_rows(b->rows, w->ds, LDS, w->keys + at * PANEL, packed * PANEL, r->n, w->dq, w->ldq,
-                     a->d_head, strips);
+        product_rows(w->pairs, b->rows, w->ds, LDS, w->keys + count_words(at, w->pairs) * PANEL,
+                     count_words(packed, w->pairs) * PANEL, (int32_t)count_words(r->n, w->pairs), w->dq,
+                     w->ldq, a->d_head, strips);
 }
 
 /* The gradients that come from sums by relation, and dq. */
@@ -224,7 +237,7 @@ static void end_block(backward *w, const block *b, int32_t h) {
     const int64_t row0 = a->q_layout.start[b->s] + b->i0;
     for (int64_t i = 0; i < b->rows * w->ldq; i++) w->dq[i] *= a->scale;
     if (w->rel_k)
-        product_rows(b->rows, w->sums_k, w->ldt, w->rel_k, (int64_t)n * PANEL, n, w->dq, w->ldq,
+        product_rows(false, b->rows, w->sums_k, w->ldt, w->rel_k, (int64_t)n * PANEL, n, w->dq, w->ldq,
                      a->d_head, NULL);
     if (w->g->dq)
         copy_rows(w->dq, w->ldq, b->rows, a->d_head, 1,
@@ -234,10 +247,10 @@ static void end_block(backward *w, const block *b, int32_t h) {
             for (int32_t i = 0; i < n; i++)
                 w->dbias[(int64_t)h * n + i] += w->sums_k[row * w->ldt + i];
     if (w->drel_k)
-        product_columns(n, w->sums_k, w->ldt, w->q_panels, (int64_t)b->rows * PANEL, b->rows,
+        product_columns(false, n, w->sums_k, w->ldt, w->q_panels, (int64_t)b->rows * PANEL, b->rows,
                         w->drel_k, w->ldq, a->d_head, NULL);
     if (w->drel_v)
-        product_columns(n, w->sums_v, w->ldt, w->dout_panels, (int64_t)b->rows * PANEL, b->rows,
+        product_columns(false, n, w->sums_v, w->ldt, w->dout_panels, (int64_t)b->rows * PANEL, b->rows,
                         w->drel_v, w->ldo, a->d_value, NULL);
 }
 

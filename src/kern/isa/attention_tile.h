@@ -5,11 +5,14 @@
  * wide ([panel][k][PANEL], zeros beyond the last column) and A is broadcast from memory, from rows
  * (a[m·lda + k]) or from columns (a[k·lda + m]). The register tile is STRIP rows by one or two
  * vectors: its sums in flight hide the latency of the multiply-add. The sum over k of one element
- * runs in order, whatever tile it falls into. */
+ * runs in order, whatever tile it falls into.
+ *
+ * With `pairs` A and B are words of two bf16 of adjacent k (pairs.h), and k counts words. */
 #ifndef QKV_KERN_ATTENTION_TILE_H
 #define QKV_KERN_ATTENTION_TILE_H
 
 #include "kern/isa/math.h"
+#include "kern/isa/pairs.h"
 
 #define PANEL  (2 * VW)
 #if VW == 16
@@ -25,9 +28,21 @@ static inline int64_t round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/* One register tile: mr ≤ STRIP rows by nv vectors; mr, nv, by_column and add are constants where
- * it is inlined. */
-INLINE void tile(int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
+/* s += a·b, words or reals */
+INLINE void add_word(bool pairs, vreal *s, vreal a, vreal b) {
+    if (!pairs) {
+        v_add_product(s, a, b);
+        return;
+    }
+    *s = v_dot_pairs(a, b, *s);
+#ifdef __AVX512F__
+    __asm__ volatile("" : "+v"(*s)); /* in order: see v_add_product */
+#endif
+}
+
+/* One register tile: mr ≤ STRIP rows by nv vectors; mr, nv and the flags are constants where it is
+ * inlined. */
+INLINE void tile(bool pairs, int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
                  const real *b, int64_t k, real *c, int64_t ldc) {
     vreal sum[STRIP][2];
 V_UNROLL(8)
@@ -39,7 +54,7 @@ V_UNROLL(8)
 V_UNROLL(8)
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(by_column ? a[p * lda + i] : a[i * lda + p]);
-            for (int v = 0; v < nv; v++) v_add_product(&sum[i][v], left, right[v]);
+            for (int v = 0; v < nv; v++) add_word(pairs, &sum[i][v], left, right[v]);
         }
     }
 V_UNROLL(8)
@@ -50,15 +65,15 @@ V_UNROLL(8)
 #define TILE_ROWS(mr)                                                                              \
     case mr:                                                                                       \
         if (nv == 2)                                                                               \
-            tile(mr, 2, by_column, add, a, lda, b, k, c, ldc);                                     \
+            tile(pairs, mr, 2, by_column, add, a, lda, b, k, c, ldc);                                     \
         else                                                                                       \
-            tile(mr, 1, by_column, add, a, lda, b, k, c, ldc);                                     \
+            tile(pairs, mr, 1, by_column, add, a, lda, b, k, c, ldc);                                     \
         break;
 
-INLINE void tile_any(int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
+INLINE void tile_any(bool pairs, int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
                      const real *b, int64_t k, real *c, int64_t ldc) {
     if (mr == STRIP && nv == 2) { /* nearly always: a branch that predicts beats a jump table */
-        tile(STRIP, 2, by_column, add, a, lda, b, k, c, ldc);
+        tile(pairs, STRIP, 2, by_column, add, a, lda, b, k, c, ldc);
         return;
     }
     switch (mr) {
@@ -91,7 +106,7 @@ typedef struct finish {
 
 /* C = exp2(start + A·B), or (weights given) C = weights·(start + A·B); mr is a constant where it is
  * inlined. */
-INLINE void tile_finished(int mr, bool slopes, const real *a, int64_t lda, const real *b, int64_t k,
+INLINE void tile_finished(bool pairs, int mr, bool slopes, const real *a, int64_t lda, const real *b, int64_t k,
                           real *c, int64_t ldc, const finish *f) {
     vreal sum[STRIP][2];
 V_UNROLL(8)
@@ -105,8 +120,8 @@ V_UNROLL(8)
 V_UNROLL(8)
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(a[i * lda + p]);
-            v_add_product(&sum[i][0], left, right[0]);
-            v_add_product(&sum[i][1], left, right[1]);
+            add_word(pairs, &sum[i][0], left, right[0]);
+            add_word(pairs, &sum[i][1], left, right[1]);
         }
     }
 V_UNROLL(8)
@@ -125,11 +140,11 @@ V_UNROLL(8)
     }
 }
 
-INLINE void tile_finished_any(int mr, bool slopes, const real *a, int64_t lda, const real *b,
+INLINE void tile_finished_any(bool pairs, int mr, bool slopes, const real *a, int64_t lda, const real *b,
                               int64_t k, real *c, int64_t ldc, const finish *f) {
 #define ROWS_OF(mr)                                                                                \
     case mr:                                                                                       \
-        tile_finished(mr, slopes, a, lda, b, k, c, ldc, f);                                        \
+        tile_finished(pairs, mr, slopes, a, lda, b, k, c, ldc, f);                                        \
         break;
     switch (mr) {
         ROWS_OF(1)
@@ -148,7 +163,7 @@ INLINE void tile_finished_any(int mr, bool slopes, const real *a, int64_t lda, c
 
 /* All panels of C, of a strip only those that `columns` of it touches (NULL: all); n columns are no
  * padding. `rows` and `weights` of `whole` start at C's first row and column. */
-INLINE void product_finished(bool slopes, int32_t m, const real *a, int64_t lda, const real *b,
+INLINE void product_finished(bool pairs, bool slopes, int32_t m, const real *a, int64_t lda, const real *b,
                              int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
                              const range *columns, const finish *whole) {
     for (int32_t j = 0; j < n; j += PANEL, b += panel) {
@@ -160,61 +175,79 @@ INLINE void product_finished(bool slopes, int32_t m, const real *a, int64_t lda,
                               .columns = start,
                               .sums = whole->sums ? whole->sums + i * VW : NULL,
                               .weights = slopes ? whole->weights + i * ldc + j : NULL};
-            tile_finished_any(m - i < STRIP ? m - i : STRIP, slopes, a + i * lda, lda, b, k,
+            tile_finished_any(pairs, m - i < STRIP ? m - i : STRIP, slopes, a + i * lda, lda, b, k,
                               c + i * ldc + j, ldc, &f);
         }
     }
 }
 
 /* C = exp2(rows + A·B), and the sums of its rows */
-static OUT_OF_LINE void product_weights(int32_t m, const real *a, int64_t lda, const real *b,
+static OUT_OF_LINE void product_weights(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
                                         int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
                                         const range *columns, const finish *f) {
-    product_finished(false, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+    if (HAS_PAIRS && pairs)
+        product_finished(true, false, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+    else
+        product_finished(false, false, m, a, lda, b, panel, k, c, ldc, n, columns, f);
 }
 
 /* C = weights·(rows + A·B) */
-static OUT_OF_LINE void product_slopes(int32_t m, const real *a, int64_t lda, const real *b,
+static OUT_OF_LINE void product_slopes(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
                                        int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
                                        const range *columns, const finish *f) {
-    product_finished(true, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+    if (HAS_PAIRS && pairs)
+        product_finished(true, true, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+    else
+        product_finished(false, true, m, a, lda, b, panel, k, c, ldc, n, columns, f);
 }
 
 /* C = A·B by rows of A, only the panels of C that `columns` of the row's strip touches (NULL: all).
  */
-static OUT_OF_LINE void product_scores(int32_t m, const real *a, int64_t lda, const real *b,
+static OUT_OF_LINE void product_scores(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
                                        int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
                                        const range *columns) {
     for (int32_t j = 0; j < n; j += PANEL, b += panel)
-        for (int32_t i = 0, s = 0; i < m; i += STRIP, s++)
-            if (!columns || (columns[s].from < j + PANEL && columns[s].to > j))
-                tile_any(m - i < STRIP ? m - i : STRIP, n - j > VW ? 2 : 1, false, false,
-                         a + i * lda, lda, b, k, c + i * ldc + j, ldc);
+        for (int32_t i = 0, s = 0; i < m; i += STRIP, s++) {
+            if (columns && (columns[s].from >= j + PANEL || columns[s].to <= j)) continue;
+            const int mr = m - i < STRIP ? m - i : STRIP, nv = n - j > VW ? 2 : 1;
+            if (HAS_PAIRS && pairs)
+                tile_any(true, mr, nv, false, false, a + i * lda, lda, b, k, c + i * ldc + j, ldc);
+            else
+                tile_any(false, mr, nv, false, false, a + i * lda, lda, b, k, c + i * ldc + j, ldc);
+        }
 }
 
-/* C += A·B, for each strip of rows only k in `inner` (NULL: all). */
-INLINE void product(bool by_column, int32_t m, const real *a, int64_t lda, const real *b,
+/* C += A·B, for each strip of rows only k in `inner` (NULL: all), which counts no words: where a word is half in it, the
+ * other half of A is 0. */
+INLINE void product(bool pairs, bool by_column, int32_t m, const real *a, int64_t lda, const real *b,
                     int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n, const range *inner) {
     for (int32_t j = 0; j < n; j += PANEL, b += panel)
         for (int32_t i = 0, s = 0; i < m; i += STRIP, s++) {
-            const range r = inner ? inner[s] : (range){0, k};
+            range r = inner ? inner[s] : (range){0, k};
             if (r.from >= r.to) continue;
+            if (inner && pairs) r = (range){r.from / 2, (r.to + 1) / 2};
             const real *from = by_column ? a + i + r.from * lda : a + i * lda + r.from;
-            tile_any(m - i < STRIP ? m - i : STRIP, n - j > VW ? 2 : 1, by_column, true, from, lda,
+            tile_any(pairs, m - i < STRIP ? m - i : STRIP, n - j > VW ? 2 : 1, by_column, true, from, lda,
                      b + (int64_t)r.from * PANEL, r.to - r.from, c + i * ldc + j, ldc);
         }
 }
 
-static OUT_OF_LINE void product_rows(int32_t m, const real *a, int64_t lda, const real *b,
+static OUT_OF_LINE void product_rows(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
                                      int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
                                      const range *inner) {
-    product(false, m, a, lda, b, panel, k, c, ldc, n, inner);
+    if (HAS_PAIRS && pairs)
+        product(true, false, m, a, lda, b, panel, k, c, ldc, n, inner);
+    else
+        product(false, false, m, a, lda, b, panel, k, c, ldc, n, inner);
 }
 
-static OUT_OF_LINE void product_columns(int32_t m, const real *a, int64_t lda, const real *b,
+static OUT_OF_LINE void product_columns(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
                                         int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
                                         const range *inner) {
-    product(true, m, a, lda, b, panel, k, c, ldc, n, inner);
+    if (HAS_PAIRS && pairs)
+        product(true, true, m, a, lda, b, panel, k, c, ldc, n, inner);
+    else
+        product(false, true, m, a, lda, b, panel, k, c, ldc, n, inner);
 }
 
 /* ---- packing ---- */
@@ -226,47 +259,62 @@ static inline int64_t panels_size(int64_t rows, int64_t cols) {
     return rows * round_up(cols, PANEL);
 }
 
-/* Panels of columns: B[k = row][n = column] = factor·x; a panel takes rows·PANEL reals. */
-static inline void pack_columns(const real *x, int64_t ld, int64_t rows, int64_t cols, real factor,
+/* Panels of columns: B[k = row][n = column] = factor·x; a panel has PANEL words for each of its k. */
+static inline void pack_columns(bool pairs, const real *x, int64_t ld, int64_t rows, int64_t cols, real factor,
                                 real *out) {
     const vreal f = v_set(factor);
+    const int64_t words = count_words(rows, pairs);
     for (int64_t c = 0; c < cols; c += VW) {
         const int64_t n = cols - c < VW ? cols - c : VW;
-        real *to = out + c / PANEL * rows * PANEL + c % PANEL;
-        if (n == VW)
-            for (int64_t r = 0; r < rows; r++) {
+        real *to = out + c / PANEL * words * PANEL + c % PANEL;
+        if (HAS_PAIRS && pairs)
+            for (int64_t r = 0; r < rows; r += 2, to += PANEL) {
                 __builtin_prefetch(x + (r + AHEAD) * ld + c);
-                v_store(to + r * PANEL, f * v_load(x + r * ld + c));
+                __builtin_prefetch(x + (r + 1 + AHEAD) * ld + c);
+                const vreal next = v_load_n(x + (r + 1) * ld + c, r + 1 < rows ? n : 0);
+                v_store(to, pair_lanes(f * v_load_n(x + r * ld + c, n), f * next));
             }
         else
-            for (int64_t r = 0; r < rows; r++)
-                v_store(to + r * PANEL, f * v_load_n(x + r * ld + c, n));
+            for (int64_t r = 0; r < rows; r++, to += PANEL) {
+                __builtin_prefetch(x + (r + AHEAD) * ld + c);
+                v_store(to, f * v_load_n(x + r * ld + c, n));
+            }
     }
 }
 
-/* Panels of rows: B[k = column][n = row] = x; a panel takes cols·PANEL reals, and of the last one all are set: a tile
- * computes whole panels, and what memory held before must not meet them. */
-static inline void pack_rows(const real *x, int64_t ld, int64_t rows, int64_t cols, real *out) {
+/* VW rows' words of up to VW steps of k, `cols` columns being left, turned over; n rows exist. */
+INLINE void turn_rows(bool pairs, const real *x, int64_t ld, int64_t n, int64_t cols, real *out) {
+    const int64_t words = count_words(cols, pairs);
+    vreal t[VW];
+    if (n == VW && cols >= VW) {
+        V_UNROLL(16)
+        for (int i = 0; i < VW; i++) __builtin_prefetch(x + (i + AHEAD) * ld);
+        V_UNROLL(16)
+        for (int i = 0; i < VW; i++) t[i] = load_words(x + i * ld, cols, pairs);
+    } else {
+        for (int i = 0; i < VW; i++) t[i] = i < n ? load_words(x + i * ld, cols, pairs) : v_set(0);
+    }
+    v_transpose(t);
+    if (words >= VW) {
+        V_UNROLL(16)
+        for (int i = 0; i < VW; i++) v_store(out + i * PANEL, t[i]);
+    } else {
+        for (int i = 0; i < words; i++) v_store(out + i * PANEL, t[i]);
+    }
+}
+
+/* Panels of rows: B[k = column][n = row] = x. Of the last panel all are set: a tile computes whole panels, and what memory
+ * held before must not meet them. */
+static inline void pack_rows(bool pairs, const real *x, int64_t ld, int64_t rows, int64_t cols, real *out) {
+    const int64_t words = count_words(cols, pairs);
     for (int64_t r = 0; r < round_up(rows, PANEL); r += VW) {
         const int64_t n = rows - r < VW ? rows - r : VW; /* none: a half of a panel that is all padding */
-        real *to = out + r / PANEL * cols * PANEL + r % PANEL;
-        int64_t c = 0;
-        if (n == VW)
-            for (; c + VW <= cols; c += VW) {
-                vreal t[VW];
-                V_UNROLL(16)
-                for (int i = 0; i < VW; i++) __builtin_prefetch(x + (r + i + AHEAD) * ld + c);
-                V_UNROLL(16)
-                for (int i = 0; i < VW; i++) t[i] = v_load(x + (r + i) * ld + c);
-                v_transpose(t);
-                V_UNROLL(16)
-                for (int i = 0; i < VW; i++) v_store(to + (c + i) * PANEL, t[i]);
-            }
-        for (; c < cols; c++) {
-            vreal column = v_set(0);
-            for (int64_t i = 0; i < n; i++) column[i] = x[(r + i) * ld + c];
-            v_store(to + c * PANEL, column);
-        }
+        real *to = out + r / PANEL * words * PANEL + r % PANEL;
+        for (int64_t w = 0; w < words; w += VW)
+            if (HAS_PAIRS && pairs)
+                turn_rows(true, x + r * ld + 2 * w, ld, n, cols - 2 * w, to + w * PANEL);
+            else
+                turn_rows(false, x + r * ld + w, ld, n, cols - w, to + w * PANEL);
     }
 }
 
@@ -290,6 +338,18 @@ static inline void copy_rows(const real *x, int64_t ldx, int64_t rows, int64_t c
             v_store_n(y + r * ldy + whole, factor * tail, cols - whole);
         }
     }
+}
+
+/* The same, as words of adjacent columns. */
+static inline void copy_words(const real *x, int64_t ldx, int64_t rows, int64_t cols, real factor,
+                              real *y, int64_t ldy) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c += 2 * VW) {
+            const vreal first = factor * load_some(x + r * ldx + c, cols - c),
+                        second = factor * load_some(x + r * ldx + c + VW, cols - c - VW);
+            const int64_t words = count_words(cols - c, true);
+            v_store_n(y + r * ldy + c / 2, pair_run(first, second), words < VW ? words : VW);
+        }
 }
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef QKV_KERN_ISA_GEMM_H
 #define QKV_KERN_ISA_GEMM_H
 
-#include "kern/simd.h"
+#include "kern/isa/pairs.h"
 
 /* Registers decide: MR·2 sums, 2 vectors of B and one value of A must fit in 16 (AVX2, SSE) or 32
  * (AVX-512). */
@@ -31,28 +31,6 @@
                    */
 #define NC 1024 /* KC·NC reals of packed B belong to a thread */
 
-/* Does this set multiply pairs of bf16? (`wide` emulates it.) The others round to bf16 and multiply
- * in fp32. */
-#if defined(__AVX512BF16__) || defined(QKV_WIDE_EMULATED)
-#define GEMM_PAIRS 1
-#else
-#define GEMM_PAIRS 0
-#endif
-
-#if GEMM_PAIRS
-typedef int32_t vbits __attribute__((vector_size(VW * sizeof(int32_t))));
-/* s + a₁·b₁ + a₀·b₀ in each lane, the lanes of a and b being pairs of bf16 (0: the low half). */
-static inline vreal v_dot_pairs(vreal a, vreal b, vreal s) {
-#ifdef __AVX512BF16__
-    return (vreal)_mm512_dpbf16_ps((__m512)s, (__m512bh)a, (__m512bh)b);
-#else
-    const vbits high = (vbits){0} + (int32_t)0xffff0000;
-    s = v_fma((vreal)((vbits)a & high), (vreal)((vbits)b & high), s);
-    return v_fma((vreal)((vbits)a << 16), (vreal)((vbits)b << 16), s);
-#endif
-}
-#endif
-
 /* How the operands of a product lie. */
 typedef enum gemm_form {
     GEMM_PACKED,   /* both packed, reals */
@@ -67,7 +45,7 @@ typedef enum gemm_form {
 
 static inline gemm_form gemm_form_of(const qkv_gemm *g) {
     if (g->weight && sizeof(real) == sizeof(float)) return GEMM_HALVES;
-    if (GEMM_PAIRS && g->precision == QKV_BF16) return GEMM_DOTS;
+    if (HAS_PAIRS && g->precision == QKV_BF16) return GEMM_DOTS; /* else rounded, and multiplied in fp32 */
     return GEMM_A_IN_PLACE && !g->a_trans && g->precision == QKV_F32 ? GEMM_IN_PLACE : GEMM_PACKED;
 }
 static inline bool gemm_in_place(gemm_form form) {
@@ -76,14 +54,11 @@ static inline bool gemm_in_place(gemm_form form) {
 
 /* A packed operand is made of panels: `width` columns of op(B) (or rows of op(A)), k after k. A word
  * is one real, or two bf16 of adjacent k. */
-static inline int64_t gemm_words(int64_t k, bool two) {
-    return two ? (k + 1) / 2 : k;
-}
 static inline int64_t gemm_b_words(int64_t k, gemm_form form) {
-    return gemm_words(k, form == GEMM_DOTS || form == GEMM_HALVES);
+    return count_words(k, form == GEMM_DOTS || form == GEMM_HALVES);
 }
 static inline int64_t gemm_a_words(int64_t k, gemm_form form) {
-    return gemm_words(k, form == GEMM_DOTS);
+    return count_words(k, form == GEMM_DOTS);
 }
 
 /* A k×count matrix to be packed. Element (p, j) is at x[p·ld + j], or at x[j·ld + p] if

@@ -7,24 +7,10 @@
 #define GROUP 8        /* panels packed side by side: a row of the source is read in long runs */
 #define INLINE inline __attribute__((always_inline))
 
-/* The first n of VW reals, which may be none or more than all. */
-static INLINE vreal load_some(const real *x, int64_t n) {
-    return n >= VW ? v_load(x) : v_load_n(x, n < 0 ? 0 : n);
-}
-
 #ifndef QKV_DOUBLE
-typedef uint32_t vword __attribute__((vector_size(VW * sizeof(uint32_t)), aligned(4), may_alias));
-
-/* The upper 16 bits are the bf16 nearest to x (ties to even); NaN stays NaN. */
-static INLINE vword to_bf16(vword u) {
-    const vword nan = (vword)((u & 0x7fffffff) > 0x7f800000);
-    const vword even = u + 0x7fff + ((u >> 16) & 1);
-    return ((even & ~nan) | ((u | 0x400000) & nan)) & 0xffff0000;
-}
-
 /* n reals, rounded in place. */
 static void round_run(real *x, int64_t n) {
-    for (int64_t i = 0; i < n; i += VW) *(vword *)(x + i) = to_bf16(*(const vword *)(x + i));
+    for (int64_t i = 0; i < n; i += VW) *(vbits *)(x + i) = to_bf16(*(const vbits *)(x + i));
 }
 #else
 static void round_run(real *x, int64_t n) {
@@ -38,35 +24,6 @@ static void round_run(real *x, int64_t n) {
         memcpy(&r, &u, sizeof r);
         x[i] = (real)r;
     }
-}
-#endif
-
-/* Pairs of bf16: lane i holds lo[i] and, in its upper half, hi[i]; or reals 2i and 2i + 1 of a run of 2·VW. The
- * instruction takes numbers below 2⁻¹²⁶ for 0, as the one that multiplies pairs does. */
-#if defined(__AVX512BF16__)
-static INLINE vreal pair_run(vreal first, vreal second) {
-    return (vreal)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
-}
-static INLINE vreal pair_lanes(vreal lo, vreal hi) {
-    typedef int16_t halves __attribute__((vector_size(64)));
-    const halves x = (halves)pair_run(lo, hi);
-    return (vreal)__builtin_shufflevector(x, x, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25,
-                                          10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-}
-#elif GEMM_PAIRS
-static INLINE vreal pair_lanes(vreal lo, vreal hi) {
-    return (vreal)(to_bf16((vword)lo) >> 16 | to_bf16((vword)hi));
-}
-static INLINE vreal pair_run(vreal x, vreal y) {
-    return pair_lanes(__builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
-                      __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
-}
-#else
-static INLINE vreal pair_lanes(vreal lo, vreal hi) {
-    return (void)hi, lo; /* never asked for */
-}
-static INLINE vreal pair_run(vreal x, vreal y) {
-    return (void)y, x;
 }
 #endif
 
@@ -87,15 +44,10 @@ static INLINE void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid
         }
 }
 
-/* VW words of a run of k reals. */
-static INLINE vreal load_words(const real *x, int64_t k, const bool pairs) {
-    return pairs ? pair_run(load_some(x, k), load_some(x + VW, k - VW)) : load_some(x, k);
-}
-
 /* out[p][0 … width) = word p of the rows x[(0 … width)·ld], p < VW, k reals each; w rows exist */
 static INLINE void transpose_rows(const real *x, int64_t ld, int64_t k, int64_t w, const int width, const bool pairs,
                                   real *out) {
-    const int64_t whole = pairs ? 2 * VW : VW, words = gemm_words(k, pairs);
+    const int64_t whole = pairs ? 2 * VW : VW, words = count_words(k, pairs);
     for (int j = 0; j < width; j += VW) {
         const int rows = width - j < VW ? width - j : VW;
         vreal t[VW];
@@ -130,12 +82,12 @@ static INLINE void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n,
     const int64_t j = s->start[i], valid = s->start[s->panels] - j;
     const int64_t at = s->k_contiguous ? j * s->ld + p : p * s->ld + j;
     const real *const x = s->x + at;
-    real *const to = out + gemm_words(p, pairs) * width;
+    real *const to = out + count_words(p, pairs) * width;
     if (s->k_contiguous) {
         const int64_t whole = pairs ? 2 * VW : VW;
         for (int64_t q = 0; q < n; q += whole)
             transpose_rows(x + q, s->ld, n - q < whole ? n - q : whole, valid, width, pairs,
-                           to + gemm_words(q, pairs) * width);
+                           to + count_words(q, pairs) * width);
     } else {
         copy_rows(x, s->ld, n, valid, width, pairs, p + AHEAD + n <= s->k ? AHEAD * s->ld : 0, to);
     }
@@ -145,7 +97,7 @@ static INLINE void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n,
 
 /* All panels, CHUNK k's of a group at a time. */
 static INLINE void pack_panels(const gemm_panels *s, const int width, const bool pairs, real *out) {
-    const int64_t size = gemm_panel_size(gemm_words(s->k, pairs), width);
+    const int64_t size = gemm_panel_size(count_words(s->k, pairs), width);
     const int group = s->k_contiguous ? 1 : width == NR ? GROUP : s->panels;
     for (int i = 0; i < s->panels; i += group)
         for (int64_t p = 0; p < s->k; p += CHUNK) {
@@ -186,8 +138,8 @@ static void pack_halves(const gemm_panels *s, int i, real *out) {
 
 void KERN_NAME(gemm_panels)(const gemm_panels *s, real *out) {
     const bool words_of_two = s->halves && sizeof(real) == sizeof(float);
-    const int64_t size = gemm_panel_size(gemm_words(s->k, words_of_two), s->width);
-    const bool pairs = GEMM_PAIRS && s->precision == QKV_BF16;
+    const int64_t size = gemm_panel_size(count_words(s->k, words_of_two), s->width);
+    const bool pairs = HAS_PAIRS && s->precision == QKV_BF16;
     if (s->halves)
         for (int i = 0; i < s->panels; i++) pack_halves(s, i, out + i * size);
     else if (s->width == NR)

@@ -19,23 +19,14 @@ static real chains(bool pairs, real x) {
     for (int c = 0; c < CHAINS; c++) s[c] = v_set(x + (real)c);
     const vreal half = v_set((real)0.5), add = v_set(x);
     for (int r = 0; r < ROUNDS; r++) V_UNROLL(32)
-    for (int c = 0; c < CHAINS; c++) {
-#if GEMM_PAIRS
-        if (pairs) {
-            s[c] = v_dot_pairs(half, add, s[c]);
-            continue;
-        }
-#endif
-        s[c] = v_fma(s[c], half, add);
-    }
+    for (int c = 0; c < CHAINS; c++) s[c] = pairs ? v_dot_pairs(half, add, s[c]) : v_fma(s[c], half, add);
     V_UNROLL(32)
     for (int c = 1; c < CHAINS; c++) s[0] += s[c];
-    (void)pairs;
     return v_sum(s[0]);
 }
 
 double KERN_NAME(peak_gflops)(qkv_precision precision, double seconds) {
-    const bool pairs = GEMM_PAIRS && precision == QKV_BF16;
+    const bool pairs = HAS_PAIRS && precision == QKV_BF16;
     const int threads = qkv_threads();
     const double flops = 2.0 * (pairs ? 2 : 1) * VW * CHAINS * ROUNDS * threads;
     real sink[QKV_THREADS_MAX];

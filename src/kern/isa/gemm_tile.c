@@ -21,14 +21,11 @@ static INLINE void add_product(vreal *s, vreal a, vreal b, const bool pairs) {
         __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b));
     else
         __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b));
-#elif GEMM_PAIRS
+#else
     if (pairs)
         *s = v_dot_pairs(a, b, *s);
     else
         v_add_product(s, a, b);
-#else
-    (void)pairs;
-    v_add_product(s, a, b);
 #endif
 }
 
@@ -158,7 +155,7 @@ void KERN_NAME(gemm_row)(const gemm_tile *t, int64_t panel, gemm_form form) {
 #define HEIGHTS(X) X(1) X(2) X(3) X(4)
 #endif
 
-#if GEMM_PAIRS
+#if HAS_PAIRS
 #define FORMS(X, mr) X(PACKED, mr) X(DOTS, mr) X(HALVES, mr)
 #else
 #define FORMS(X, mr) X(PACKED, mr) X(IN_PLACE, mr) X(HALVES, mr)
