@@ -63,7 +63,8 @@ void *qkv_arena_alloc(qkv_arena *a, size_t bytes) {
         /* Later blocks are empty ones kept from before a rewind; take the next that is large enough. */
         qkv_arena_block **link = a->current ? &a->current->next : &a->first;
         if (!*link) {
-            size_t size = a->used / 2 > BLOCK_MIN ? a->used / 2 : BLOCK_MIN;
+            /* Few blocks: pages that are not used cost nothing, but where a block ends there may be a huge one. */
+            size_t size = a->used * 8 > BLOCK_MIN ? a->used * 8 : BLOCK_MIN;
             if (!(*link = block_new(size > need ? size : need))) return NULL;
         }
         a->current = *link;
