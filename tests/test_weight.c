@@ -61,6 +61,7 @@ static float reference(const float *x, int64_t k, const qkv_weight *w, int64_t r
 static const int64_t shapes[][3] = {
     {1, 1, 1},    {1, 17, 32},   {3, 16, 64},   {6, 33, 100}, {7, 50, 31},    {14, 32, 128},
     {15, 70, 65}, {29, 20, 257}, {100, 40, 96}, {2, 300, 40}, {400, 24, 640},
+    {1, 300, 77},
 };
 #define N_SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -151,7 +152,8 @@ static void not_finite(void **state) {
     release(&w);
 }
 
-/* bf16 weights are those floats: the bits of the product with them expanded. */
+/* bf16 weights are those floats: the bits of the product with them expanded; in bf16, its other operand rounded too, where
+ * the set multiplies pairs of them (those with 16 reals in a vector). */
 static void bf16_is_its_floats(void **state) {
     (void)state;
     const qkv_kern *const *list;
@@ -171,6 +173,7 @@ static void bf16_is_its_floats(void **state) {
             g.weight = &w.w;
             assert_true(list[i]->gemm(&g));
             g.weight = NULL, g.b = b, g.ldb = k, g.b_trans = true, g.c = c + m * n;
+            g.precision = list[i]->width == 16 ? QKV_BF16 : QKV_F32;
             assert_true(list[i]->gemm(&g));
             assert_memory_equal(c, c + m * n, (size_t)(m * n) * sizeof *c);
         }

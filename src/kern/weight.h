@@ -4,7 +4,7 @@
  * well as multiplied by. What a format is, is a row of the table:
  *
  *   f32    the parameter itself
- *   bf16   the upper half of a float; expanded when used
+ *   bf16   the upper half of a float; expanded when used, or multiplied as it is by rows rounded to bf16 where the CPU can
  *   int8   w ≈ scale[row]·q,             |q| ≤ 127
  *   int4   w ≈ scale[row][col / 32]·(q − 8),  1 ≤ q ≤ 15; a group of 32 is 16 bytes: elements 0 … 15 in the low
  *          halves, 16 … 31 in the high ones. A row ends with a whole group, filled with q = 8 (zero).

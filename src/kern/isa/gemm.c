@@ -171,7 +171,9 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
                     .width = MR,
                     .panels = s.tiles,
                     .start = s.start,
-                    .precision = form == GEMM_HALVES ? QKV_F32 : g->precision,
+                    .precision = form == GEMM_DOTS     ? QKV_BF16
+                                 : form == GEMM_HALVES ? QKV_F32
+                                                       : g->precision,
                     .sums = summed ? sums : NULL},
      a_block);
     for (int i = 0; i < s.tiles && summed; i++)
@@ -181,17 +183,22 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
 }
 
 /* The first panels of one block of B against a single row, ROW_PANELS at a time; returns where the
- * rest begins. One row can always be read in place, unless it is a column or has to be rounded. */
+ * rest begins. One row can always be read in place, unless it is a column; for dots it is rounded here. */
 static int64_t run_row(const qkv_gemm *g, const block *x) {
     const gemm_form form = gemm_form_of(g);
     const int64_t wide = ROW_PANELS * NR, b_words = gemm_b_words(x->k, form);
+    const bool dots = form == GEMM_DOTS, rounded = !dots && form != GEMM_HALVES && g->precision != QKV_F32;
     int64_t col = x->col0;
-    if (x->row1 - x->row0 > 1 || g->a_trans || (form != GEMM_HALVES && g->precision != QKV_F32)) return col;
+    if (x->row1 - x->row0 > 1 || g->a_trans || rounded) return col;
+    const real *a = g->a + x->row0 * g->lda + x->k0;
+    real words[HAS_PAIRS ? KC / 2 + VW : 1];
+    for (int64_t k = 0; dots && k < x->k && col + wide <= x->col1; k += 2 * VW)
+        v_store(words + k / 2, load_words(a + k, x->k - k, true));
     for (; col + wide <= x->col1; col += wide) {
         const real none[ROW_PANELS * NR] = {0};
         const int64_t at = x->row0 * g->ldc + col;
         const gemm_tile t = {.words = gemm_a_words(x->k, form),
-                             .a = g->a + x->row0 * g->lda + x->k0,
+                             .a = dots ? words : a,
                              .b = x->b + (col - x->col0) * b_words,
                              .init = x->first && g->bias ? g->bias + col : none,
                              .c = g->c + at,

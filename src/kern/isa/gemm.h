@@ -36,7 +36,7 @@ typedef enum gemm_form {
     GEMM_PACKED,   /* both packed, reals */
     GEMM_IN_PLACE, /* rows of A where they are */
     GEMM_DOTS,     /* both packed, pairs of bf16 that one instruction multiplies */
-    GEMM_HALVES, /* A reals (in place where it can be), B the bf16 of weights: the tile expands them */
+    GEMM_HALVES, /* A reals (in place where it can be), B the bf16 of weights, which the tile expands: sets without dots */
     GEMM_FORMS
 } gemm_form;
 
@@ -44,8 +44,10 @@ typedef enum gemm_form {
 #define GEMM_A_IN_PLACE (MR <= 8)
 
 static inline gemm_form gemm_form_of(const qkv_gemm *g) {
-    if (g->weight && sizeof(real) == sizeof(float)) return GEMM_HALVES;
-    if (HAS_PAIRS && g->precision == QKV_BF16) return GEMM_DOTS; /* else rounded, and multiplied in fp32 */
+    const bool halves = g->weight && sizeof(real) == sizeof(float);
+    if (HAS_PAIRS && (halves || g->precision == QKV_BF16)) return GEMM_DOTS;
+    if (halves) return GEMM_HALVES;
+    /* bf16 without dots: rounded, and multiplied in fp32 */
     return GEMM_A_IN_PLACE && !g->a_trans && g->precision == QKV_F32 ? GEMM_IN_PLACE : GEMM_PACKED;
 }
 static inline bool gemm_in_place(gemm_form form) {
@@ -101,8 +103,8 @@ typedef struct gemm_tile {
 typedef void (*gemm_tile_fn)(const gemm_tile *t);
 gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, gemm_form form);
 
-/* The same for one row of A in place and ROW_PANELS whole panels, `panel` reals from one to the next;
- * init and c have ROW_PANELS·NR reals. */
+/* The same for one row of A, its words side by side, and ROW_PANELS whole panels, `panel` reals from one to
+ * the next; init and c have ROW_PANELS·NR reals. */
 #define ROW_PANELS 4
 void KERN_NAME(gemm_row)(const gemm_tile *t, int64_t panel, gemm_form form);
 

@@ -77,7 +77,7 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
     }
     int64_t left = t->words;
     for (; left >= 4; left -= 4, b += 4 * b_step) {
-        if (mr == 1 && form == GEMM_HALVES) { /* one row: the weights come from memory */
+        if (mr == 1 && (form == GEMM_HALVES || form == GEMM_DOTS)) { /* one row: the weights come from memory */
             __builtin_prefetch(b + AHEAD);
             __builtin_prefetch(b + AHEAD + NR);
         }
@@ -119,16 +119,16 @@ static INLINE void row(const gemm_tile *t, int64_t panel, const gemm_form form) 
         const vreal x = v_set(a[q]);
         V_UNROLL(8)
         for (int i = 0; i < ROW_PANELS; i++) {
-            add_product(&s[i][0], x, load_b(b + i * panel, q, form), false);
-            add_product(&s[i][1], x, load_b(b + i * panel + VW, q, form), false);
+            add_product(&s[i][0], x, load_b(b + i * panel, q, form), form == GEMM_DOTS);
+            add_product(&s[i][1], x, load_b(b + i * panel + VW, q, form), form == GEMM_DOTS);
         }
     }
     if (left) {
         const vreal x = v_set(a[0]);
         V_UNROLL(8)
         for (int i = 0; i < ROW_PANELS; i++) {
-            add_product(&s[i][0], x, load_b(b + i * panel, 0, form), false);
-            add_product(&s[i][1], x, load_b(b + i * panel + VW, 0, form), false);
+            add_product(&s[i][0], x, load_b(b + i * panel, 0, form), form == GEMM_DOTS);
+            add_product(&s[i][1], x, load_b(b + i * panel + VW, 0, form), form == GEMM_DOTS);
         }
     }
     real *const c = t->c;
@@ -140,7 +140,9 @@ static INLINE void row(const gemm_tile *t, int64_t panel, const gemm_form form) 
 }
 
 void KERN_NAME(gemm_row)(const gemm_tile *t, int64_t panel, gemm_form form) {
-    if (form == GEMM_HALVES)
+    if (HAS_PAIRS && form == GEMM_DOTS)
+        row(t, panel, GEMM_DOTS);
+    else if (!HAS_PAIRS && form == GEMM_HALVES)
         row(t, panel, GEMM_HALVES);
     else
         row(t, panel, GEMM_IN_PLACE);
@@ -156,7 +158,7 @@ void KERN_NAME(gemm_row)(const gemm_tile *t, int64_t panel, gemm_form form) {
 #endif
 
 #if HAS_PAIRS
-#define FORMS(X, mr) X(PACKED, mr) X(DOTS, mr) X(HALVES, mr)
+#define FORMS(X, mr) X(PACKED, mr) X(DOTS, mr)
 #else
 #define FORMS(X, mr) X(PACKED, mr) X(IN_PLACE, mr) X(HALVES, mr)
 #endif
