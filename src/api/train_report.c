@@ -258,7 +258,7 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     qkv_description d;
     double total;
     const double have = available_memory(&total);
-    l->peak = qkv_kern_get()->peak_gflops((qkv_precision)c->precision, 0.03);
+    l->peak = qkv_kern_get()->peak_gflops((qkv_precision)c->precision, 0.03) * qkv_parallel_size();
     QKV_TRY(describe_batch(r, c->batch_tokens, &d));
     const double bytes = bytes_needed(r, c, &d);
     /* Forward and twice as much backward, two operations a multiply-add, at half of the peak. */

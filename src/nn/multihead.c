@@ -72,6 +72,7 @@ static real score_scale(const qkv_multihead_spec *s) {
     return 1;
 }
 
+/* Where weights have fewer bits, so have queries, keys and values. */
 static qkv_attention_spec attention_spec(const qkv_multihead *m, const qkv_pass *pass) {
     return (qkv_attention_spec){.heads = m->spec.heads,
                                 .kv_heads = m->spec.kv_heads,
@@ -79,7 +80,8 @@ static qkv_attention_spec attention_spec(const qkv_multihead *m, const qkv_pass 
                                 .q_layout = pass->place.layout,
                                 .k_layout = pass->place.layout,
                                 .q_pos = pass->place.first,
-                                .dropout = (real)m->spec.dropout};
+                                .dropout = (real)m->spec.dropout,
+                                .rounded = m->out.weight && qkv_of(m->out.weight)->weight};
 }
 
 /* Rotates the queries and keys, which lie side by side, when the positions ask for it. */

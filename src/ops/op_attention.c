@@ -146,7 +146,7 @@ qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
     if (qkv_tape_stopped(t)) return &t->nothing;
     a->dropout = t->mode == QKV_TRAIN ? spec->dropout : 0;
     a->rng = qkv_tape_rng(t, qkv_tape_next_index(t));
-    a->precision = (qkv_precision)t->precision;
+    a->precision = spec->rounded ? QKV_BF16 : (qkv_precision)t->precision;
     a->out = o->data, a->ldo = o->ld;
     if (!qkv_kern_get()->attention(a)) return no_scratch(t);
     if (t->onlooker) t->onlooker->attention(t->onlooker->user, a);

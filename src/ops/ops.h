@@ -70,6 +70,7 @@ typedef struct qkv_attention_spec {
     qkv_tensor *bias;          /* (heads, relation.n) or NULL; may want a gradient */
     qkv_tensor *rel_k, *rel_v; /* (relation.n, d_head), (relation.n, d_value) or NULL */
     real dropout;
+    bool rounded; /* products in bf16 where the CPU has them, whatever the tape's precision */
 } qkv_attention_spec;
 qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
                        const qkv_attention_spec *spec);
