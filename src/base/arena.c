@@ -16,7 +16,9 @@
 #define RED_ZONE 0
 #endif
 
+/* Few blocks: pages that are not used cost nothing, but each block may waste most of its last one, of 2 MiB. */
 #define BLOCK_MIN ((size_t)1 << 16)
+#define BLOCK_MAX ((size_t)1 << 28) /* unless one piece needs more */
 
 struct qkv_arena_block {
     qkv_arena_block *next;
@@ -63,8 +65,8 @@ void *qkv_arena_alloc(qkv_arena *a, size_t bytes) {
         /* Later blocks are empty ones kept from before a rewind; take the next that is large enough. */
         qkv_arena_block **link = a->current ? &a->current->next : &a->first;
         if (!*link) {
-            /* Few blocks: pages that are not used cost nothing, but where a block ends there may be a huge one. */
-            size_t size = a->used * 8 > BLOCK_MIN ? a->used * 8 : BLOCK_MIN;
+            size_t size = a->used > BLOCK_MAX / 8 ? BLOCK_MAX : a->used * 8;
+            if (size < BLOCK_MIN) size = BLOCK_MIN;
             if (!(*link = block_new(size > need ? size : need))) return NULL;
         }
         a->current = *link;

@@ -19,8 +19,8 @@ typedef struct qkv_heap_region {
 #define ROUND(n)      (((n) + QKV_ALIGN - 1) / QKV_ALIGN * QKV_ALIGN)
 #define PIECE_HEADER  ROUND(sizeof(piece))
 #define REGION_HEADER ROUND(sizeof(region))
-#define REGION_MIN    ((size_t)1 << 16)
-#define REGION_ROOM   16
+#define ROOM_MIN      ((size_t)1 << 16)
+#define ROOM_MAX      ((size_t)1 << 28)
 
 static piece *first_piece(region *r) {
     return (piece *)((char *)r + REGION_HEADER);
@@ -56,7 +56,7 @@ static void *use(piece *found, size_t need) {
 }
 
 void *qkv_heap_take(qkv_heap *p, size_t bytes) {
-    if (bytes > SIZE_MAX / (2 * REGION_ROOM)) return qkv_alloc(SIZE_MAX);
+    if (bytes > SIZE_MAX / 2) return qkv_alloc(SIZE_MAX);
     size_t need = ROUND(bytes ? bytes : 1);
     piece *best = NULL;
     for (region *r = p->regions; r; r = r->next)
@@ -64,8 +64,8 @@ void *qkv_heap_take(qkv_heap *p, size_t bytes) {
             if (!x->used && x->size >= need && (!best || x->size < best->size)) best = x;
     if (best) return use(best, need);
     /* Room for more: pages that are not used cost nothing, and pieces of one region fill each other's gaps. */
-    const size_t size = (need + PIECE_HEADER) * REGION_ROOM;
-    region *r = add_region(p, size > REGION_MIN ? size : REGION_MIN);
+    const size_t room = need < ROOM_MAX / 16 ? need * 16 : ROOM_MAX;
+    region *r = add_region(p, need + PIECE_HEADER + (room > ROOM_MIN ? room : ROOM_MIN));
     return r ? use(first_piece(r), need) : NULL;
 }
 
