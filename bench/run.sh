@@ -1,11 +1,11 @@
 #!/bin/sh
 # Training speed of qkv beside PyTorch's on the same three works, interleaved, best of REPS runs; prints the ratios.
-#   REPS=5 SECONDS_EACH=6 PRECISION=f32 THREADS=2 WORKS="imdb multi30k gpt" sh bench/run.sh
+#   REPS=5 SECONDS_EACH=6 PRECISION=f32 THREADS=2 WORKS="imdb multi30k gpt" WAYS="eager compile" sh bench/run.sh
 # PyTorch is installed into build/venv unless QKV_BENCH_PYTHON names an interpreter that has it.
 set -eu
 cd "$(dirname "$0")/.."
 reps=${REPS:-5} seconds=${SECONDS_EACH:-6} precision=${PRECISION:-f32} threads=${THREADS:-$(nproc)}
-works=${WORKS:-imdb multi30k gpt}
+works=${WORKS:-imdb multi30k gpt} ways=${WAYS:-eager compile}
 out=build/bench
 mkdir -p "$out"
 
@@ -39,7 +39,9 @@ while [ "$rep" -le "$reps" ]; do
         ids=$out/$work.ids
         note "$work" qkv "$(build/qkv bench train --json --threads "$threads" --precision "$precision" \
             --seconds "$seconds" --set work="$work" --set ids="$ids")"
-        for how in "" --compile; do
+        for way in $ways; do
+            how=
+            [ "$way" = eager ] || how=--$way
             note "$work" "torch$how" "$("$python" bench/torch_train.py --work "$work" --ids "$ids" \
                 --seconds "$seconds" --threads "$threads" --precision "$precision" $how)"
         done
