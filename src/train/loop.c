@@ -43,7 +43,7 @@ static double usual_rate(const qkv_loop *l) {
     const qkv_config *model = qkv_model_config(l->model);
     const double rate =
         l->config.optimizer == QKV_OPTIM_MUON ? 0.01 : 1e-3 * sqrt(64 / (double)model->d_model);
-    return rate * (l->goes_on ? 0.1 : model->norm == QKV_NORM_POST ? 0.3 : 1);
+    return rate * (l->goes_on || model->norm == QKV_NORM_POST ? 0.3 : 1);
 }
 
 /* Fills in what was left to us, by the size of the data and the model. */
@@ -59,7 +59,7 @@ static void choose(qkv_loop *l) {
         c->epochs = tokens < 200000    ? (by_class ? 10 : 30)
                     : tokens < 2000000 ? (by_class ? 8 : 12)
                                        : 5;
-        if (l->goes_on) c->epochs /= 2;
+        if (l->goes_on) c->epochs = (c->epochs + 1) / 2;
     }
     if (c->overfit && c->steps == 0) c->steps = OVERFIT_STEPS;
     if (c->optimizer == QKV_OPTIM_COUNT)
