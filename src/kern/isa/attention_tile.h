@@ -40,6 +40,21 @@ INLINE void add_word(bool pairs, vreal *s, vreal a, vreal b) {
 #endif
 }
 
+/* 2ˣ; for words, where bf16 follows, by half as many instructions: within 8·10⁻⁵, bf16 having 4·10⁻³. */
+INLINE vreal weight_of_score(bool pairs, vreal x) {
+#ifdef __AVX512BF16__
+    if (pairs) {
+        const vreal r = (vreal)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+        vreal p = v_fma(v_set(0.07802181f), r, v_set(0.22606808f));
+        p = v_fma(p, r, v_set(0.69583476f));
+        p = v_fma(p, r, v_set(0.99992496f));
+        return (vreal)_mm512_scalef_ps((__m512)p, (__m512)x); /* times 2 to the floor of x */
+    }
+#endif
+    (void)pairs;
+    return v_exp2_bounded(x);
+}
+
 /* One register tile: mr ≤ STRIP rows by nv vectors; mr, nv and the flags are constants where it is
  * inlined. */
 INLINE void tile(bool pairs, int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
@@ -130,7 +145,7 @@ V_UNROLL(8)
             if (slopes)
                 sum[i][v] = sum[i][v] * v_load(f->weights + i * ldc + v * VW);
             else
-                sum[i][v] = v_exp2_bounded(sum[i][v]);
+                sum[i][v] = weight_of_score(pairs, sum[i][v]);
             v_store(c + i * ldc + v * VW, sum[i][v]);
         }
         if (!slopes && f->sums)
