@@ -21,11 +21,11 @@ typedef struct few_rows {
 } few_rows;
 
 static INLINE vword load_bytes(const int8_t *w, int64_t left) {
-    if (left >= QUANT_STEP) return *(const vword *)w;
-    int8_t edge[QUANT_STEP] = {0};
-    memcpy(edge, w, (size_t)left);
-    vword x;
-    memcpy(&x, edge, sizeof x);
+    vword x = {0};
+    if (left >= QUANT_STEP)
+        memcpy(&x, w, sizeof x); /* a row may begin at any byte */
+    else
+        memcpy(&x, w, (size_t)left);
     return x;
 }
 
