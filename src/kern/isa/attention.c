@@ -266,7 +266,7 @@ static void attend_block(forward *f, const block *b, int32_t h) {
     const qkv_attention *a = f->a;
     const real *q =
         a->q + (a->q_layout.start[b->s] + (int64_t)b->i0) * a->ldq + (int64_t)h * a->d_head;
-    (f->pairs ? copy_words : copy_rows)(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, f->q, f->ldq);
+    copy_words(f->pairs, q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, f->q, f->ldq);
     if (f->tables_k) score_tables(b, h, f->q, f->ldq, f->rel_k, f->tables_k);
     const int64_t left = qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows;
     fetch_rows(q + b->rows * a->ldq, a->ldq, left < ROWS ? left : ROWS, a->d_head);

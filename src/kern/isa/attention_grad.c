@@ -114,11 +114,9 @@ static void begin_block(backward *w, const block *b, int32_t h) {
     const real *q = a->q + row0 * a->ldq + (int64_t)h * a->d_head;
     const real *out = a->out + row0 * a->ldo + (int64_t)h * a->d_value;
     const real *dout = w->g->dout + row0 * w->g->lddo + (int64_t)h * a->d_value;
-    void (*const copy)(const real *, int64_t, int64_t, int64_t, real, real *, int64_t) =
-        w->pairs ? copy_words : copy_rows;
-    copy(q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q, w->ldq);
+    copy_words(w->pairs, q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q, w->ldq);
     pack_columns(w->pairs, q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q_panels);
-    copy(dout, w->g->lddo, b->rows, a->d_value, 1, w->dout, w->ldo);
+    copy_words(w->pairs, dout, w->g->lddo, b->rows, a->d_value, 1, w->dout, w->ldo);
     pack_columns(w->pairs, dout, w->g->lddo, b->rows, a->d_value, 1, w->dout_panels);
     drop_begin_block(b, h, &w->drops);
     clear(w->dq, b->rows * w->ldq);

@@ -355,9 +355,13 @@ static inline void copy_rows(const real *x, int64_t ldx, int64_t rows, int64_t c
     }
 }
 
-/* The same, as words of adjacent columns. */
-static inline void copy_words(const real *x, int64_t ldx, int64_t rows, int64_t cols, real factor,
-                              real *y, int64_t ldy) {
+/* The same for an operand of products: with `pairs` as words of adjacent columns. */
+static inline void copy_words(bool pairs, const real *x, int64_t ldx, int64_t rows, int64_t cols,
+                              real factor, real *y, int64_t ldy) {
+    if (!HAS_PAIRS || !pairs) {
+        copy_rows(x, ldx, rows, cols, factor, y, ldy);
+        return;
+    }
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < cols; c += 2 * VW) {
             const vreal first = factor * load_some(x + r * ldx + c, cols - c),
