@@ -4,17 +4,17 @@ JOBS   ?= $(shell nproc)
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all test test-long bench fuzz install format clean
-all: build/CMakeCache.txt
+all: build/Makefile
 	@cmake --build build -j $(JOBS)
 
-build/CMakeCache.txt:
+build/Makefile:
 	@cmake --preset release
 
-build/%/CMakeCache.txt:
+build/%/Makefile:
 	@cmake --preset $*
 
 # Every fast test: the release build, the double-precision build (gradient checks) and the sanitizers.
-test: all build/double/CMakeCache.txt build/sanitize/CMakeCache.txt
+test: all build/double/Makefile build/sanitize/Makefile
 	@cmake --build build/double -j $(JOBS)
 	@cmake --build build/sanitize -j $(JOBS)
 	@sh tests/run_all.sh
