@@ -68,7 +68,7 @@ static void sweep(int threads, bool forever) {
 static void one_refusal_fails_cleanly(void **state) {
     (void)state;
     small_init(&model);
-    small_batch_make(&batch, 5, 9, 4);
+    small_batch_make(&batch, 24, 30, 4);
     sweep(1, false);
     sweep(2, false);
 }
@@ -76,7 +76,7 @@ static void one_refusal_fails_cleanly(void **state) {
 static void refusals_for_ever_fail_cleanly(void **state) {
     (void)state;
     small_init(&model);
-    small_batch_make(&batch, 5, 9, 4);
+    small_batch_make(&batch, 24, 30, 4);
     sweep(1, true);
     sweep(2, true);
 }

@@ -34,7 +34,13 @@ static void shapes(void **state) {
     qkv_tape *t = &tape;
     assert_refused(qkv_linear(t, tensor(3, 4), tensor(5, 6), NULL, 0), "linear: x is 3×4, w 5×6");
     assert_refused(qkv_linear(t, tensor(3, 4), tensor(5, 4), tensor(1, 4), 0), "b 1×4");
-    assert_refused(qkv_gated(t, tensor(3, 4), tensor(5, 4), NULL, 0), "gated: x is 3×4, w 5×4");
+#define FEED(...) qkv_feed_forward(t, tensor(3, 4), &(qkv_feed_forward_spec){__VA_ARGS__})
+    assert_refused(FEED(.w_in = tensor(5, 4), .w_out = tensor(4, 2), .gated = true),
+                   "feed_forward: x is 3×4, w_in 5×4, b_in 0×0, w_out 4×2");
+    assert_refused(FEED(.w_in = tensor(5, 4), .w_out = tensor(4, 5), .b_out = tensor(1, 5)),
+                   "b_out 1×5");
+    assert_refused(FEED(.w_in = tensor(5, 3), .w_out = tensor(4, 5)), "w_in 5×3");
+#undef FEED
     assert_refused(qkv_add(t, tensor(3, 4), tensor(4, 3), 0), "add: shapes differ: 3×4 and 4×3");
     assert_refused(qkv_mul(t, tensor(3, 4), tensor(3, 3)), "mul: shapes differ: 3×4 and 3×3");
     assert_refused(qkv_norm(t, tensor(3, 4), tensor(1, 3), NULL, &(qkv_norm_spec){0}, NULL),

@@ -158,9 +158,12 @@ static qkv_tensor *apply_linear(qkv_tape *t, qkv_tensor *x, qkv_layout l, qkv_te
     (void)l;
     return qkv_linear(t, x, w, NULL, QKV_ACT_GELU);
 }
-static qkv_tensor *apply_gated(qkv_tape *t, qkv_tensor *x, qkv_layout l, qkv_tensor *w) {
+static qkv_tensor *apply_feed_forward(qkv_tape *t, qkv_tensor *x, qkv_layout l, qkv_tensor *w) {
     (void)l;
-    return qkv_gated(t, x, w, NULL, QKV_ACT_SILU);
+    return qkv_feed_forward(t, x,
+                            &(qkv_feed_forward_spec){.w_in = w,
+                                                     .w_out = qkv_tensor_reshape(t, w, x->cols, w->rows),
+                                                     .act = QKV_ACT_SILU});
 }
 static qkv_tensor *apply_norm(qkv_tape *t, qkv_tensor *x, qkv_layout l, qkv_tensor *w) {
     (void)l;
@@ -189,7 +192,7 @@ static qkv_tensor *apply_gru(qkv_tape *t, qkv_tensor *x, qkv_layout l, qkv_tenso
 }
 
 static const alone_case alone_cases[] = {
-    {"linear", apply_linear, 48, 32, false}, {"gated", apply_gated, 96, 32, false},
+    {"linear", apply_linear, 48, 32, false}, {"feed_forward", apply_feed_forward, 96, 32, false},
     {"norm", apply_norm, 1, 32, false},      {"attention", apply_attention, 96, 32, false},
     {"pool: mean", apply_mean, 1, 32, true}, {"pool: max", apply_max, 1, 32, true},
     {"lstm", apply_lstm, 128, 32, false},    {"gru", apply_gru, 96, 32, false},
@@ -224,7 +227,7 @@ static void packed_is_alone(void **state) {
     for (size_t i = 0; i < sizeof alone_cases / sizeof *alone_cases; i++) {
         const alone_case *c = &alone_cases[i];
         run_alone(c, x, batch.rows, (qkv_layout){.n = batch.n, .start = batch.start}, w, y, dx);
-        const int64_t width = c->apply == apply_linear || c->apply == apply_gated ? 48 : 32;
+        const int64_t width = c->apply == apply_linear ? 48 : 32;
         for (int32_t s = 0; s < batch.n; s++) {
             const int32_t first = batch.start[s], rows = batch.start[s + 1] - first,
                           one[] = {0, rows};

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "store/half.h"
+#include "base/half.h"
 #include "store/safetensors.h"
 
 #include <math.h>

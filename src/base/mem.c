@@ -61,7 +61,8 @@ void *qkv_alloc_aligned(size_t bytes) {
     size_t rounded = ((bytes ? bytes : 1) + align - 1) / align * align;
     void *p = check(aligned_alloc(align, rounded), bytes);
 #ifdef MADV_HUGEPAGE
-    if (p && align == huge) madvise(p, rounded, MADV_HUGEPAGE); /* fewer TLB misses; only a wish */
+    /* Fewer TLB misses; only a wish. Not for the last part of one: it would take all of it. */
+    if (p && align == huge) madvise(p, bytes / huge * huge, MADV_HUGEPAGE);
 #endif
     return p;
 }

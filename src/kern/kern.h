@@ -22,6 +22,11 @@
 typedef enum qkv_act { QKV_ACT_NONE, QKV_ACT_RELU, QKV_ACT_GELU, QKV_ACT_GELU_TANH, QKV_ACT_SILU, QKV_ACT_TANH,
                        QKV_ACT_SIGMOID, QKV_ACT_COUNT } qkv_act;
 
+/* Does the derivative need what the activation was given? Others follow from what it made. */
+static inline bool qkv_act_needs_input(qkv_act act) {
+    return act == QKV_ACT_GELU || act == QKV_ACT_GELU_TANH || act == QKV_ACT_SILU;
+}
+
 typedef enum qkv_precision { QKV_F32, QKV_BF16 } qkv_precision;
 
 /* ---- matrix product: C = op(A)·op(B) [+ C] [+ bias], then act ----
@@ -126,7 +131,8 @@ static inline uint32_t qkv_attention_drop_threshold(real dropout) {
     return t < 65535 ? t : 65535;
 }
 
-/* Gradients; each is written (not added) where the pointer is not NULL, except dbias, drel_k, drel_v: added. */
+/* Gradients; each is written (not added) where the pointer is not NULL, except dbias, drel_k, drel_v: added. dq, dk and dv
+ * may be q, k and v, where those do not overlap: what is written has been read for the last time. */
 typedef struct qkv_attention_grad {
     const real *dout; /* (Rq, heads·d_value), row stride lddo */
     real *dq, *dk, *dv;

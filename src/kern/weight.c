@@ -4,6 +4,7 @@
  * one with the least sum of squared errors is taken, since with so few steps the largest weight should not decide
  * alone. */
 #include "kern/weight.h"
+#include "base/half.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,13 +40,6 @@ static float largest(const real *x, int64_t n) {
     float most = 0;
     for (int64_t i = 0; i < n; i++) most = fmaxf(most, fabsf((float)x[i]));
     return most;
-}
-
-static uint16_t to_bf16(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 /* The nearest of −limit … limit to x/scale. */
@@ -90,7 +84,7 @@ void qkv_weight_row_make(qkv_weight_format format, const real *x, int64_t cols, 
                          float *scale) {
     switch (format) {
     case QKV_WEIGHT_BF16:
-        for (int64_t i = 0; i < cols; i++) ((uint16_t *)data)[i] = to_bf16((float)x[i]);
+        for (int64_t i = 0; i < cols; i++) ((uint16_t *)data)[i] = qkv_bf16_of((float)x[i]);
         break;
     case QKV_WEIGHT_INT8:
         *scale = largest(x, cols) / 127;
@@ -110,10 +104,7 @@ void qkv_weight_row_make(qkv_weight_format format, const real *x, int64_t cols, 
 static real from_bf16(const uint8_t *p) {
     uint16_t half;
     memcpy(&half, p, sizeof half); /* files promise no alignment */
-    const uint32_t bits = (uint32_t)half << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return (real)x;
+    return (real)qkv_bf16_value(half);
 }
 
 void qkv_weight_row_value(const qkv_weight *w, int64_t row, real factor, real *out) {

@@ -41,6 +41,7 @@ static qkv_stack_spec stack_spec(const qkv_config *c, bool decoder, bool cross) 
         .layers = (int32_t)layers,
         .cross = cross,
         .pre_norm = c->norm == QKV_NORM_PRE,
+        .read_once = decoder || !qkv_task_shapes[c->task].decoder, /* else each layer's cross reads */
         .norm_kind = (qkv_norm_kind)c->norm_kind,
         .norm_eps = c->norm_eps,
         .dropout = c->dropout,

@@ -153,7 +153,7 @@ static void visit_stack(const walker *w, const qkv_side *side, qkv_part part) {
         visit_ffn(w, part, &l->ffn);
     }
     part.layer = -1;
-    visit_norm(w, part, "norm", &s->final_norm, false);
+    visit_norm(w, part, "norm", &s->final_norm, s->spec.read_once);
 }
 
 static void visit_cell(const walker *w, qkv_part part, const qkv_rnn *r, const qkv_rnn_cell *cell,

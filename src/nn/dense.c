@@ -36,6 +36,10 @@ qkv_tensor *qkv_dense_apply(qkv_tape *t, const qkv_dense *d, qkv_tensor *x, qkv_
     return qkv_linear(t, x, qkv_of(d->weight), qkv_of(d->bias), act);
 }
 
+qkv_tensor *qkv_dense_brief(qkv_tape *t, const qkv_dense *d, qkv_tensor *x) {
+    return qkv_linear_brief(t, x, qkv_of(d->weight), qkv_of(d->bias));
+}
+
 qkv_norm_layer qkv_norm_declare(qkv_params *p, qkv_norm_kind kind, int64_t width, double eps,
                                 double dropout, const char *name) {
     qkv_param_spec gain = {

@@ -38,6 +38,7 @@ typedef struct qkv_dense {
 /* Declares <name>.weight and, when asked, <name>.bias. */
 qkv_dense qkv_dense_declare(qkv_params *p, const qkv_dense_spec *spec, const char *name);
 qkv_tensor *qkv_dense_apply(qkv_tape *t, const qkv_dense *d, qkv_tensor *x, qkv_act act);
+qkv_tensor *qkv_dense_brief(qkv_tape *t, const qkv_dense *d, qkv_tensor *x); /* for one reader */
 
 typedef struct qkv_norm_layer {
     qkv_norm_kind kind;

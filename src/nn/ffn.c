@@ -37,10 +37,12 @@ qkv_ffn qkv_ffn_declare(qkv_params *p, const qkv_ffn_spec *spec, const char *nam
 }
 
 qkv_tensor *qkv_ffn_apply(qkv_tape *t, const qkv_ffn *f, qkv_tensor *x) {
-    qkv_ffn_shape shape = qkv_ffn_shapes[f->kind];
-    qkv_tensor *hidden = shape.gated
-                             ? qkv_gated(t, x, qkv_of(f->in.weight), qkv_of(f->in.bias), shape.act)
-                             : qkv_linear_brief(t, x, qkv_of(f->in.weight), qkv_of(f->in.bias),
-                                                shape.act);   /* (R, F) */
-    return qkv_dense_apply(t, &f->out, hidden, QKV_ACT_NONE); /* (R, D) */
+    const qkv_ffn_shape shape = qkv_ffn_shapes[f->kind];
+    return qkv_feed_forward(t, x,
+                            &(qkv_feed_forward_spec){.w_in = qkv_of(f->in.weight),
+                                                     .b_in = qkv_of(f->in.bias),
+                                                     .w_out = qkv_of(f->out.weight),
+                                                     .b_out = qkv_of(f->out.bias),
+                                                     .act = shape.act,
+                                                     .gated = shape.gated});
 }

@@ -121,7 +121,9 @@ qkv_tensor *qkv_multihead_self(qkv_tape *t, const qkv_multihead *m, qkv_tensor *
     }
     if (!m->spec.projections) return qkv_attend(t, x, x, x, &spec); /* softmax(X Xᵀ) X */
 
-    qkv_tensor *qkv = qkv_dense_apply(t, &m->qkv, x, QKV_ACT_NONE); /* (R, (H + 2G)·K) */
+    qkv_tensor *qkv = m->spec.linformer_rank /* (R, (H + 2G)·K) */
+                          ? qkv_dense_apply(t, &m->qkv, x, QKV_ACT_NONE)
+                          : qkv_dense_brief(t, &m->qkv, x);
     qkv_tensor *v = qkv_tensor_columns(t, qkv, q_width + k_width, k_width);
     qkv_tensor *qk = rotate(t, m, qkv_tensor_columns(t, qkv, 0, q_width + k_width), pass);
     qkv_tensor *q = qkv_tensor_columns(t, qk, 0, q_width);
@@ -143,7 +145,7 @@ static qkv_tensor *memory_of(qkv_tape *t, const qkv_multihead *m, const qkv_pass
     qkv_kv *kv = pass->kv;
     if (kv && kv->memory_rows)
         return qkv_tensor_wrap(t, kv->memory[layer], kv->memory_rows, 2 * kv->width);
-    qkv_tensor *made = qkv_dense_apply(t, &m->kv, pass->memory, QKV_ACT_NONE); /* (S, 2G·K) */
+    qkv_tensor *made = qkv_dense_brief(t, &m->kv, pass->memory); /* (S, 2G·K) */
     if (kv && !qkv_tape_stopped(t) && qkv_kv_remember(kv, layer, made) != QKV_OK)
         return qkv_tape_fail_below(t, &multihead_op);
     return made;
@@ -155,7 +157,7 @@ qkv_tensor *qkv_multihead_cross(qkv_tape *t, const qkv_multihead *m, qkv_tensor 
     qkv_attention_spec spec = attention_spec(m, pass);
     spec.k_layout = pass->memory_layout;
     spec.q_pos = NULL; /* positions of two different texts are not compared */
-    qkv_tensor *q = qkv_dense_apply(t, &m->q, x, QKV_ACT_NONE); /* (R, H·K) */
+    qkv_tensor *q = qkv_dense_brief(t, &m->q, x); /* (R, H·K) */
     qkv_tensor *kv = memory_of(t, m, pass, layer);
     qkv_tensor *k = qkv_tensor_columns(t, kv, 0, k_width);
     qkv_tensor *v = qkv_tensor_columns(t, kv, k_width, k_width);

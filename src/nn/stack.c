@@ -172,5 +172,7 @@ qkv_tensor *qkv_stack_apply(qkv_tape *t, const qkv_stack *s, qkv_tensor *x, cons
         qkv_tensor *each = enter(&r, &l->ffn_norm);
         leave(&r, &l->ffn_norm, qkv_ffn_apply(t, &l->ffn, each), false);
     }
-    return r.pre_norm ? qkv_norm_apply(t, &s->final_norm, r.x, r.pending, NULL) : r.x;
+    if (!r.pre_norm) return r.x;
+    return (s->spec.read_once ? qkv_norm_brief : qkv_norm_apply)(t, &s->final_norm, r.x, r.pending,
+                                                                 NULL);
 }

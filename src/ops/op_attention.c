@@ -8,7 +8,8 @@
  *   dq_i = Σ_j ds·(scale·k_j + rel_k[r]), dk_j = scale·Σ_i ds·q_i
  *   dbias[r] = Σ_{r_ij = r} ds,           drel_k[r] = Σ_{r_ij = r} ds·q_i
  * The kernel makes p again from q, k and the log of each row's softmax sum, which is all that is
- * kept: there is no T×T matrix in memory. */
+ * kept: there is no T×T matrix in memory. In bf16 runs q, k and v are rounded to bf16 when they
+ * arrive, and kept as that where they are brief (qkv_linear_brief). */
 #include "ops/ops.h"
 #include "ops/expect.h"
 
@@ -21,9 +22,58 @@ static qkv_tensor *no_scratch(qkv_tape *t) {
     return qkv_tape_fail(t, &qkv_op_attention, QKV_FAILED, "out of memory: the kernel's scratch");
 }
 
+typedef struct saved {
+    qkv_attention a;
+    uint16_t *narrow[V + 1]; /* what q, k or v is a view of, as bf16; NULL: as it is, or had before */
+} saved;
+
+static qkv_tensor *whole(qkv_tensor *x) {
+    return x->base ? x->base : x;
+}
+
+/* q, k and v are views of up to three tensors: is the one of in[i] another than those before? */
+static bool is_new(qkv_tensor *const *in, int i) {
+    for (int k = 0; k < i; k++)
+        if (whole(in[k]) == whole(in[i])) return false;
+    return true;
+}
+
+/* Rounds what is brief to bf16 and keeps it as that. */
+static void narrow(qkv_tape *t, saved *s, qkv_tensor *const *in) {
+    for (int i = Q; i <= V; i++) {
+        qkv_tensor *x = whole(in[i]);
+        if (!x->brief || !is_new(in, i)) continue;
+        const int64_t n = x->rows * x->ld;
+        s->narrow[i] = qkv_tape_keep(t, &qkv_op_attention, (size_t)n * sizeof *s->narrow[i]);
+        if (s->narrow[i]) qkv_kern_get()->narrow(x->data, s->narrow[i], n);
+    }
+}
+
+/* The tensors once more; they may lie elsewhere now. */
+static void widen(qkv_tape *t, saved *s, qkv_tensor *const *in) {
+    const real **const data[] = {&s->a.q, &s->a.k, &s->a.v};
+    for (int i = Q; i <= V && !qkv_tape_stopped(t); i++) {
+        qkv_tensor *x = whole(in[i]);
+        const int64_t n = x->rows * x->ld;
+        if (s->narrow[i] &&
+            (x->data = qkv_tape_keep(t, &qkv_op_attention, (size_t)n * sizeof(real))))
+            qkv_kern_get()->widen(s->narrow[i], x->data, n);
+        *data[i] = x->data + in[i]->offset;
+    }
+}
+
+/* Do those of q, k and v that share a tensor lie side by side in it, in this order? */
+static bool side_by_side(qkv_tensor *const *in) {
+    for (int i = K; i <= V; i++)
+        if (whole(in[i]) == whole(in[i - 1]) && in[i]->base_from != in[i - 1]->base_to) return false;
+    return whole(in[Q]) != whole(in[V]) || whole(in[Q]) == whole(in[K]);
+}
+
 static void backward(qkv_tape *t, qkv_node *node) {
-    const qkv_attention *a = node->saved;
+    saved *s = node->saved;
     qkv_tensor *const *in = node->in;
+    widen(t, s, in);
+    for (int i = Q; i <= V && side_by_side(in); i++) qkv_grad_over_data(whole(in[i]));
     qkv_attention_grad g = {.dout = qkv_grad_of(t, node->out[0]), .lddo = node->out[0]->ld};
     g.dq = qkv_grad_write(t, in[Q]), g.lddq = in[Q]->ld;
     g.dk = qkv_grad_write(t, in[K]), g.lddk = in[K]->ld;
@@ -32,7 +82,11 @@ static void backward(qkv_tape *t, qkv_node *node) {
     g.drel_k = qkv_grad_add(t, in[REL_K]);
     g.drel_v = qkv_grad_add(t, in[REL_V]);
     if (qkv_tape_stopped(t)) return;
-    if (!qkv_kern_get()->attention_grad(a, &g)) no_scratch(t);
+    if (!qkv_kern_get()->attention_grad(&s->a, &g)) no_scratch(t);
+    for (int i = Q; i <= V; i++) {
+        qkv_heap_give(s->narrow[i]);
+        qkv_tensor_done(whole(in[i]));
+    }
     qkv_grad_written(t, in[Q], g.dq);
     qkv_grad_written(t, in[K], g.dk);
     qkv_grad_written(t, in[V], g.dv);
@@ -135,13 +189,16 @@ static qkv_attention describe(const qkv_attention_spec *s, const qkv_tensor *q, 
 qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
                        const qkv_attention_spec *spec) {
     if (qkv_tape_stopped(t) || !heads_fit(t, spec, q, k, v)) return &t->nothing;
-    qkv_attention *a = qkv_tape_alloc(t, &qkv_op_attention, sizeof *a);
-    if (!a) return &t->nothing;
-    *a = describe(spec, q, k, v);
+    saved *s = qkv_tape_alloc(t, &qkv_op_attention, sizeof *s);
+    if (!s) return &t->nothing;
+    qkv_attention *const a = &s->a;
+    *s = (saved){.a = describe(spec, q, k, v)};
     if (!arguments_fit(t, a, spec, q, k)) return &t->nothing;
     qkv_tensor *const in[] = {q, k, v, spec->bias, spec->rel_k, spec->rel_v};
     qkv_tensor *o = qkv_tensor_new(t, q->rows, (int64_t)a->heads * a->d_value);
-    if (qkv_tape_records(t, in, 6))
+    const bool records = qkv_tape_records(t, in, 6), rounded = t->precision == QKV_BF16;
+    if (records && rounded) narrow(t, s, in);
+    if (records)
         a->lse = qkv_tape_alloc(t, &qkv_op_attention, (size_t)(q->rows * a->heads) * sizeof(real));
     if (qkv_tape_stopped(t)) return &t->nothing;
     a->dropout = t->mode == QKV_TRAIN ? spec->dropout : 0;
@@ -150,5 +207,6 @@ qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
     a->out = o->data, a->ldo = o->ld;
     if (!qkv_kern_get()->attention(a)) return no_scratch(t);
     if (t->onlooker) t->onlooker->attention(t->onlooker->user, a);
-    return qkv_tape_record(t, &qkv_op_attention, in, 6, QKV_TENSORS(o), a);
+    for (int i = Q; i <= V && records && rounded; i++) qkv_tensor_done(whole(in[i]));
+    return qkv_tape_record(t, &qkv_op_attention, in, 6, QKV_TENSORS(o), s);
 }

@@ -5,24 +5,20 @@
  *   dW = dzᵀ x,  dx = dz W         since z_ro = Σ_i x_ri W_oi
  *   db = Σ_r dz_r
  * ReLU, tanh and sigmoid are differentiated from y alone; GELU and SiLU need z, which the product
- * leaves behind. Then y may be brief: it is made again from z, which turns into act'(z) in the same
- * pass. */
+ * leaves behind. */
 #include "ops/ops.h"
 #include "ops/product.h"
 
 typedef struct saved {
     qkv_act act;
-    real *z;     /* NULL when y tells enough */
-    bool slopes; /* z has become act'(z) */
+    real *z; /* NULL when y tells enough */
 } saved;
 
 static void backward(qkv_tape *t, qkv_node *node) {
     qkv_tensor *x = node->in[0], *w = node->in[1], *b = node->in[2], *y = node->out[0];
     const saved *s = node->saved;
     real *dz = qkv_grad_of(t, y);
-    if (s->slopes)
-        qkv_kern_get()->mul(dz, s->z, dz, y->rows * y->cols);
-    else if (s->act != QKV_ACT_NONE)
+    if (s->act != QKV_ACT_NONE)
         qkv_kern_get()->act_grad(s->act, s->z, y->data, dz, dz, y->rows * y->cols);
     if (!qkv_tensor_again(t, x)) return;
     qkv_product_grad_weights(t, &qkv_op_linear, dz, y->rows, x->data, x->ld, w, b);
@@ -32,19 +28,7 @@ static void backward(qkv_tape *t, qkv_node *node) {
     if (dx) qkv_product_grad_input(t, &qkv_op_linear, dz, y->rows, w, dx, x->ld, add);
 }
 
-static void remake(qkv_tape *t, qkv_node *node) {
-    qkv_tensor *y = node->out[0];
-    saved *s = node->saved;
-    (void)t;
-    qkv_kern_get()->act_slopes(s->act, s->z, y->data, y->rows * y->cols);
-    s->slopes = true;
-}
-
-const qkv_op qkv_op_linear = {.name = "linear", .backward = backward, .remake = remake};
-
-static bool needs_z(qkv_act act) {
-    return act == QKV_ACT_GELU || act == QKV_ACT_GELU_TANH || act == QKV_ACT_SILU;
-}
+const qkv_op qkv_op_linear = {.name = "linear", .backward = backward};
 
 static qkv_tensor *linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act,
                           bool brief) {
@@ -55,13 +39,14 @@ static qkv_tensor *linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor 
             "x is %lld×%lld, w %lld×%lld, b %lld×%lld; w must have x's columns and b w's rows",
             (long long)x->rows, (long long)x->cols, (long long)w->rows, (long long)w->cols,
             (long long)(b ? b->rows : 0), (long long)(b ? b->cols : 0));
-    qkv_tensor *y = brief && needs_z(act)
-                        ? qkv_tensor_new_brief(t, QKV_TENSORS(x, w, b), x->rows, w->rows)
+    qkv_tensor *y = brief
+                        ? qkv_tensor_new_brief(t, QKV_TENSORS(x, w, b), x->rows, w->rows,
+                                               t->precision == QKV_F32) /* see op_attention.c */
                         : qkv_tensor_new(t, x->rows, w->rows);
     saved *s = qkv_tape_alloc(t, &qkv_op_linear, sizeof *s);
     if (!s) return &t->nothing;
     *s = (saved){.act = act};
-    if (needs_z(act) && qkv_tape_records(t, QKV_TENSORS(x, w, b)))
+    if (qkv_act_needs_input(act) && qkv_tape_records(t, QKV_TENSORS(x, w, b)))
         s->z = qkv_tape_alloc(t, &qkv_op_linear, (size_t)(y->rows * y->cols) * sizeof(real));
     qkv_rows_read(w, NULL, 0);
     qkv_gemm g = {.m = x->rows,
@@ -83,9 +68,8 @@ qkv_tensor *qkv_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b,
     return linear(t, x, w, b, act, false);
 }
 
-qkv_tensor *qkv_linear_brief(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b,
-                             qkv_act act) {
-    return linear(t, x, w, b, act, true);
+qkv_tensor *qkv_linear_brief(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b) {
+    return linear(t, x, w, b, QKV_ACT_NONE, true);
 }
 
 /* ---- cases ---- */
@@ -108,16 +92,6 @@ static qkv_tensor *build_shared(qkv_tape *t, qkv_check *c) {
     return qkv_linear(t, qkv_add(t, low, high, 0), w, NULL, QKV_ACT_NONE);
 }
 
-/* A feed-forward layer whose hidden rows are made again in backward, after a norm's that are too. */
-static qkv_tensor *build_brief(qkv_tape *t, qkv_check *c) {
-    qkv_tensor *x = qkv_check_input(t, c, 5, 4, 0, 1), *w = qkv_check_input(t, c, 6, 4, 0, 1);
-    const qkv_norm_spec spec = {.brief = true};
-    qkv_tensor *normed = qkv_norm(t, x, qkv_check_input(t, c, 1, 4, 1, 0.5),
-                                  qkv_check_input(t, c, 1, 4, 0, 1), &spec, NULL);
-    qkv_tensor *hidden = qkv_linear_brief(t, normed, w, NULL, (qkv_act)qkv_check_variant(c));
-    return qkv_linear(t, hidden, qkv_check_input(t, c, 3, 6, 0, 1), NULL, QKV_ACT_NONE);
-}
-
 /* Weights and input that are parts of larger tensors. */
 static qkv_tensor *build_parts(qkv_tape *t, qkv_check *c) {
     qkv_tensor *x = qkv_check_input(t, c, 6, 4, 0, 1), *w = qkv_check_input(t, c, 8, 4, 0, 1);
@@ -137,8 +111,4 @@ const qkv_case qkv_cases_linear[] = {
     {"linear: no bias", build_no_bias, 0},
     {"linear: shared weights, views", build_shared, 0},
     {"linear: parts, other shape", build_parts, 0},
-    {"linear: brief gelu", build_brief, QKV_ACT_GELU},
-    {"linear: brief gelu by tanh", build_brief, QKV_ACT_GELU_TANH},
-    {"linear: brief silu", build_brief, QKV_ACT_SILU},
-    {"linear: brief relu, which is kept", build_brief, QKV_ACT_RELU},
     {0}};

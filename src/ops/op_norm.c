@@ -44,12 +44,12 @@ static void backward(qkv_tape *t, qkv_node *node) {
     qkv_grad_pass(t, ds, x);
 }
 
-static void remake(qkv_tape *t, qkv_node *node) {
+static void remake(const qkv_node *node, int64_t row0, int64_t rows, real *out) {
     const saved *s = node->saved;
-    const qkv_tensor *gain = node->in[2], *bias = node->in[3], *y = node->out[0];
-    (void)t;
-    qkv_kern_get()->norm_again(s->s, gain->data, bias ? bias->data : NULL, s->stats, y->data,
-                               y->rows, y->cols);
+    const qkv_tensor *gain = node->in[2], *bias = node->in[3];
+    const int64_t d = node->out[0]->cols;
+    qkv_kern_get()->norm_again(s->s + row0 * d, gain->data, bias ? bias->data : NULL,
+                               s->stats + 2 * row0, out, rows, d);
 }
 
 const qkv_op qkv_op_norm = {.name = "norm", .backward = backward, .remake = remake};
@@ -77,7 +77,7 @@ qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *b
     if (qkv_tape_stopped(t) || !arguments_fit(t, x, gain, bias, spec)) return &t->nothing;
     qkv_tensor *r = spec->residual;
     qkv_tensor *y = spec->brief
-                        ? qkv_tensor_new_brief(t, QKV_TENSORS(x, r, gain, bias), x->rows, x->cols)
+                        ? qkv_tensor_new_brief(t, QKV_TENSORS(x, r, gain, bias), x->rows, x->cols, false)
                         : qkv_tensor_new(t, x->rows, x->cols);
     qkv_tensor *s = r ? sum_in(t, r, spec->last_reader) : NULL;
     saved *keep = qkv_tape_alloc(t, &qkv_op_norm, sizeof *keep);

@@ -32,6 +32,7 @@ const qkv_op qkv_op_xent = {.name = "xent", .backward = backward, .root = true};
 typedef struct chunks {
     const qkv_xent_spec *spec;
     qkv_tensor *x, *w, *b;
+    const real *data; /* of x */
     int64_t v, rows; /* rows of a full chunk; of pairs: of either half */
     int64_t half;    /* from a row to its second view; 0: there is none */
     real scale;
@@ -67,7 +68,7 @@ static void look_at_logits(const chunks *c, const int32_t *targets, int64_t from
 }
 
 static bool make_logits(qkv_tape *t, const chunks *c, int64_t row, int64_t rows, real *z) {
-    const real *x = c->x->data + row * c->x->ld;
+    const real *x = c->data + row * c->x->ld;
     if (c->w) return qkv_product_forward(t, &qkv_op_xent, x, c->x->ld, rows, c->w, c->b, z);
     for (int64_t r = 0; r < rows; r++)
         memcpy(z + r * c->v, x + r * c->x->ld, (size_t)c->v * sizeof *x);
@@ -79,7 +80,7 @@ static void make_gradients(qkv_tape *t, const chunks *c, int64_t row, int64_t ro
     const int64_t ld = c->x->ld;
     real *dx = c->dx ? c->dx + row * ld : NULL;
     if (c->w) {
-        qkv_product_grad_weights(t, &qkv_op_xent, z, rows, c->x->data + row * ld, ld, c->w, c->b);
+        qkv_product_grad_weights(t, &qkv_op_xent, z, rows, c->data + row * ld, ld, c->w, c->b);
         if (dx) qkv_product_grad_input(t, &qkv_op_xent, z, rows, c->w, dx, ld, c->dx_add);
         return;
     }
@@ -158,6 +159,8 @@ static bool allocate(qkv_tape *t, chunks *c) {
     c->lse = qkv_tape_alloc(t, &qkv_op_xent, (size_t)(2 * rows) * sizeof(real));
     c->z = qkv_tape_alloc(t, &qkv_op_xent, (size_t)(rows * c->v) * sizeof(real));
     c->z_t = c->lse ? c->lse + rows : NULL;
+    c->data = c->x->data;
+    if (c->train) qkv_grad_over_data(c->x); /* a chunk's dx takes the place of its x */
     c->dx = c->train ? qkv_grad(t, c->x, &c->dx_add) : NULL;
     return !qkv_tape_stopped(t);
 }
@@ -183,6 +186,7 @@ qkv_tensor *qkv_xent(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b,
         sum += run_chunk(t, &c, row, c.rows < rows - row ? c.rows : rows - row);
     loss->data[0] = (real)((double)c.scale * sum);
     qkv_arena_rewind(&t->arena, mark);
+    qkv_tensor_done(x);
     return qkv_tape_record(t, &qkv_op_xent, QKV_TENSORS(x, w, b), QKV_TENSORS(loss), NULL);
 }
 

@@ -38,12 +38,18 @@ qkv_tensor *qkv_embedding_bag(qkv_tape *t, qkv_tensor *table /* (V, D) */,
 
 /* act(x Wᵀ + b): x (R, in), w (out, in), b (1, out) or NULL. */
 qkv_tensor *qkv_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act);
-/* The same for one reader: brief where the activation keeps its input anyway (GELU, SiLU). */
-qkv_tensor *qkv_linear_brief(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act);
+/* x Wᵀ + b for one reader, which keeps what it needs: the result is brief. */
+qkv_tensor *qkv_linear_brief(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b);
 
-/* act(x Waᵀ)·(x Wbᵀ), the hidden layer of SwiGLU and GEGLU: w (2F, in) holds Wa above Wb; b (1, 2F)
- * or NULL. For one reader: the result is brief. */
-qkv_tensor *qkv_gated(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act);
+/* h W₂ᵀ + b₂, h = act(x W₁ᵀ + b₁); gated (SwiGLU, GEGLU): h = act(x Waᵀ)·(x Wbᵀ), W₁ holding Wa
+ * above Wb. Biases may be NULL. */
+typedef struct qkv_feed_forward_spec {
+    qkv_tensor *w_in, *b_in;   /* (F, in) or, gated, (2F, in); (1, F) or (1, 2F) */
+    qkv_tensor *w_out, *b_out; /* (out, F); (1, out) */
+    qkv_act act;
+    bool gated;
+} qkv_feed_forward_spec;
+qkv_tensor *qkv_feed_forward(qkv_tape *t, qkv_tensor *x, const qkv_feed_forward_spec *spec);
 
 /* s = x + dropout(residual), y = norm(s)·gain + bias. Returns y; *sum (when not NULL) gets s. */
 typedef struct qkv_norm_spec {

@@ -18,11 +18,14 @@ bool qkv_product_forward(qkv_tape *t, const qkv_op *op, const real *x, int64_t l
     return qkv_product(t, op, g);
 }
 
+void qkv_product_refuse_gradient(qkv_tape *t, const qkv_op *op) {
+    qkv_tape_fail(t, op, QKV_USAGE, "weights in fewer bits (quantised) are for use, not for gradients");
+}
+
 bool qkv_product_grad_input(qkv_tape *t, const qkv_op *op, const real *dz, int64_t rows,
                             const qkv_tensor *w, real *dx, int64_t lddx, bool add) {
     if (w->weight) {
-        qkv_tape_fail(t, op, QKV_USAGE,
-                      "weights in fewer bits (quantised) are for use, not for gradients");
+        qkv_product_refuse_gradient(t, op);
         return false;
     }
     qkv_gemm g = {

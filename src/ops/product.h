@@ -20,6 +20,8 @@ bool qkv_product(qkv_tape *t, const qkv_op *op, qkv_gemm g);
  * NULL. */
 bool qkv_product_forward(qkv_tape *t, const qkv_op *op, const real *x, int64_t ldx, int64_t rows,
                          const qkv_tensor *w, const qkv_tensor *b, real *z);
+/* Records that weights in fewer bits have no gradients. */
+void qkv_product_refuse_gradient(qkv_tape *t, const qkv_op *op);
 /* dx (+)= dz W */
 bool qkv_product_grad_input(qkv_tape *t, const qkv_op *op, const real *dz, int64_t rows,
                             const qkv_tensor *w, real *dx, int64_t lddx, bool add);

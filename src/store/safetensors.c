@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "store/half.h"
+#include "base/half.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -50,7 +50,7 @@ const qkv_stored *qkv_safetensors_find(const qkv_safetensors *s, const char *nam
 /* Converts all elements to float; F32, F16, BF16 and F64 can be. */
 qkv_status qkv_stored_to_float(const qkv_stored *t, float *out);
 
-/* A tensor to write; `data` holds its elements as `dtype` says (half.h rounds floats to F16 and BF16). */
+/* A tensor to write; `data` holds its elements as `dtype` says (base/half.h rounds floats to F16 and BF16). */
 typedef struct qkv_to_store {
     const char *name;
     qkv_dtype dtype;

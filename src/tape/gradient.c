@@ -18,7 +18,7 @@ static qkv_tensor *owner(qkv_tensor *x) {
 }
 
 static real *place_in(qkv_tensor *base, const qkv_tensor *x) {
-    return base->grad + (x->data - base->data);
+    return base->grad + x->offset;
 }
 
 static void zero_columns(qkv_tensor *x, int64_t from, int64_t to) {
@@ -149,9 +149,21 @@ void qkv_grad_copy(qkv_tape *t, qkv_tensor *out, qkv_tensor *x) {
     if (to) put(from, out->ld, to, x, add);
 }
 
+void qkv_grad_over_data(qkv_tensor *x) {
+    if (!x->brief || !x->wants_grad || x->grad || !x->data) return;
+    x->grad = x->data;
+    x->grad_from = x->grad_to = 0;
+    x->data = NULL;
+}
+
+bool qkv_grad_may_pass(const qkv_tensor *out, const qkv_tensor *x) {
+    return x && x->wants_grad && !out->base && !x->base && !x->is_param && !x->grad &&
+           x->ld == out->ld;
+}
+
 void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x) {
     if (!x || !x->wants_grad || !qkv_grad_of(t, out)) return;
-    if (out->base || x->base || x->is_param || x->grad || x->ld != out->ld) {
+    if (!qkv_grad_may_pass(out, x)) {
         qkv_grad_copy(t, out, x);
         return;
     }

@@ -83,6 +83,13 @@ void qkv_heap_give(void *memory) {
     if (x->before && !x->before->used) join_next(x->before);
 }
 
+size_t qkv_heap_used(const qkv_heap *p) {
+    size_t used = 0;
+    for (region *r = p->regions; r; r = r->next)
+        for (const piece *x = first_piece(r); x; x = x->after) used += x->used ? x->size : 0;
+    return used;
+}
+
 void qkv_heap_free(qkv_heap *p) {
     while (p->regions) {
         region *next = p->regions->next;

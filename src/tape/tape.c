@@ -15,6 +15,7 @@ qkv_status qkv_tape_init(qkv_tape *t) {
 void qkv_tape_free(qkv_tape *t) {
     qkv_arena_free(&t->arena);
     qkv_heap_free(&t->heap);
+    qkv_heap_free(&t->kept);
     qkv_free(t->nodes);
     *t = (qkv_tape){0};
 }
@@ -22,6 +23,7 @@ void qkv_tape_free(qkv_tape *t) {
 void qkv_tape_begin(qkv_tape *t, qkv_mode mode, uint64_t seed, uint64_t step) {
     qkv_arena_reset(&t->arena);
     qkv_heap_reset(&t->heap);
+    qkv_heap_reset(&t->kept);
     t->mode = mode;
     t->rng = qkv_rng_derive((qkv_rng){.seed = seed}, step, 0);
     t->status = QKV_OK;
@@ -58,6 +60,21 @@ void *qkv_tape_alloc(qkv_tape *t, const qkv_op *op, size_t bytes) {
     return p;
 }
 
+static void *take(qkv_tape *t, qkv_heap *from, const qkv_op *op, size_t bytes) {
+    if (qkv_tape_stopped(t)) return NULL;
+    void *p = qkv_heap_take(from, bytes);
+    if (!p) qkv_tape_fail_below(t, op);
+    return p;
+}
+
+void *qkv_tape_take(qkv_tape *t, const qkv_op *op, size_t bytes) {
+    return take(t, &t->heap, op, bytes);
+}
+
+void *qkv_tape_keep(qkv_tape *t, const qkv_op *op, size_t bytes) {
+    return take(t, &t->kept, op, bytes);
+}
+
 /* ---- tensors ---- */
 
 static qkv_tensor *header(qkv_tape *t, qkv_tensor x) {
@@ -86,12 +103,13 @@ qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols) {
 }
 
 qkv_tensor *qkv_tensor_new_brief(qkv_tape *t, qkv_tensor *const *in, size_t n_in, int64_t rows,
-                                 int64_t cols) {
+                                 int64_t cols, bool stays) {
     /* Without a node nobody could make the data again. */
     if (!qkv_tape_records(t, in, n_in)) return qkv_tensor_new(t, rows, cols);
     if (!size_fits(t, rows, cols)) return &t->nothing;
-    real *data = qkv_heap_take(&t->heap, (size_t)(rows * cols) * sizeof *data);
-    if (!data) return qkv_tape_fail_below(t, NULL);
+    const size_t bytes = (size_t)(rows * cols) * sizeof(real);
+    real *data = stays ? qkv_tape_keep(t, NULL, bytes) : qkv_tape_take(t, NULL, bytes);
+    if (!data) return &t->nothing;
     return header(
         t, (qkv_tensor){.rows = rows, .cols = cols, .ld = cols, .data = data, .brief = true});
 }
@@ -103,14 +121,16 @@ void qkv_tensor_done(qkv_tensor *x) {
 }
 
 const real *qkv_tensor_again(qkv_tape *t, qkv_tensor *x) {
-    if (qkv_tape_stopped(t)) return NULL;
-    if (x->data) return x->data;
-    x->data = qkv_heap_take(&t->heap, (size_t)(x->rows * x->cols) * sizeof *x->data);
-    if (x->data)
-        x->maker->op->remake(t, x->maker);
-    else
-        qkv_tape_fail_below(t, x->maker->op);
+    if (qkv_tape_stopped(t) || x->data) return x->data;
+    x->data = qkv_tape_take(t, x->maker->op, (size_t)(x->rows * x->cols) * sizeof *x->data);
+    if (x->data) x->maker->op->remake(x->maker, 0, x->rows, x->data);
     return x->data;
+}
+
+const real *qkv_tensor_rows_again(const qkv_tensor *x, int64_t row0, int64_t rows, real *room) {
+    if (x->data) return x->data + row0 * x->ld;
+    x->maker->op->remake(x->maker, row0, rows, room);
+    return room;
 }
 
 qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols) {
@@ -122,6 +142,7 @@ qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols)
  * of x. */
 static qkv_tensor *view_of(qkv_tape *t, qkv_tensor *x, qkv_tensor view, int64_t from, int64_t to) {
     view.base = x->base ? x->base : x;
+    view.offset = x->offset + (view.data - x->data);
     view.base_from = from;
     view.base_to = to;
     view.wants_grad = x->wants_grad;

@@ -45,6 +45,7 @@ struct qkv_tensor {
     bool brief;       /* data lives from its maker to its one reader, see qkv_tensor_new_brief */
     qkv_node *maker;  /* the node it came from, when that was recorded */
     qkv_tensor *base; /* for a view: the tensor that it shares data and gradient with */
+    int64_t offset;   /* of a view's first element in its base */
     int64_t base_from,
         base_to; /* the columns of base that the view is; empty when it is not whole columns */
     qkv_rows *touched; /* for a sparse parameter; else NULL */
@@ -70,8 +71,9 @@ struct qkv_op {
     /* Adds to (or fills) the gradients of node->in that want one, from those of node->out, which it
      * may destroy. What it takes from qkv_tape_alloc is given back when it returns. */
     void (*backward)(qkv_tape *t, qkv_node *node);
-    /* For an op with a brief output: fills out[0]'s data again, from what backward needs anyway. */
-    void (*remake)(qkv_tape *t, qkv_node *node);
+    /* For an op with a brief output, or NULL: makes rows [row0, row0 + rows) of out[0] again, packed,
+     * from what backward needs anyway. */
+    void (*remake)(const qkv_node *node, int64_t row0, int64_t rows, real *out);
     bool root; /* its gradients were made in forward, for an upstream gradient of 1: it must be a
                   loss */
 };
@@ -104,7 +106,8 @@ struct qkv_tape {
     /* When not NULL: called in backward after each node, with the number of those still to come. */
     void (*after_node)(void *user, size_t left);
     void *after_user;
-    qkv_heap heap;      /* gradients of activations */
+    qkv_heap heap;      /* gradients of activations, and what else lives for a while */
+    qkv_heap kept;      /* from an op's forward to its backward */
     qkv_tensor nothing; /* what ops return after an error */
 };
 
@@ -136,13 +139,17 @@ static inline void qkv_tape_rewind(qkv_tape *t, qkv_arena_mark mark) {
 
 /* A new rows×cols tensor in the arena, data uninitialised. */
 qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols);
-/* The output of an op (with these inputs) that can be made again at little cost: not kept from
- * forward to backward. Its one reader calls _done when it has read it, in backward _again before
- * reading and _done after. A reader that does neither only keeps it in memory. */
+/* The output of an op (with these inputs) that is not kept from forward to backward. Its one reader
+ * calls _done when it has read it. Where the op can make it again at little cost (`remake`), the
+ * reader's backward calls _again before reading and _done after, or _rows_again for some rows at a
+ * time, which are made in `room` unless they are there; else the reader keeps what it needs
+ * and in what form it likes. A reader that calls nothing only keeps it in memory; `stays`: it
+ * probably will. */
 qkv_tensor *qkv_tensor_new_brief(qkv_tape *t, qkv_tensor *const *in, size_t n_in, int64_t rows,
-                                 int64_t cols);
+                                 int64_t cols, bool stays);
 void qkv_tensor_done(qkv_tensor *x);                      /* nothing for tensors that are kept */
 const real *qkv_tensor_again(qkv_tape *t, qkv_tensor *x); /* its data; NULL without memory */
+const real *qkv_tensor_rows_again(const qkv_tensor *x, int64_t row0, int64_t rows, real *room);
 /* A leaf over memory of the caller's that outlives the step: an input, or a constant table. Set
  * wants_grad to get one. */
 qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols);
@@ -190,6 +197,10 @@ qkv_tensor *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in
 /* Memory that lives until the next qkv_tape_begin (in backward: until the node's is done). On
  * failure records the error and returns NULL. */
 void *qkv_tape_alloc(qkv_tape *t, const qkv_op *op, size_t bytes);
+/* Memory that lives until qkv_heap_give (or the next qkv_tape_begin): room for a while, and what
+ * forward keeps until the node's backward is done. Failure as above. */
+void *qkv_tape_take(qkv_tape *t, const qkv_op *op, size_t bytes);
+void *qkv_tape_keep(qkv_tape *t, const qkv_op *op, size_t bytes);
 
 /* A stream of random numbers for one op of the step: qkv_tape_next_index in forward, node->index in
  * backward. */
@@ -218,6 +229,11 @@ void qkv_grad_copy(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
 /* The same, giving it away: where x has none yet it takes over out's memory, so that a derivative
  * that was computed in place costs no copy. The last use of out's gradient. */
 void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
+/* For the last reader of a brief x that has no gradient yet: x's memory becomes its gradient's, which
+ * the reader writes as it is done with the data. Else nothing. */
+void qkv_grad_over_data(qkv_tensor *x);
+/* Would it give it away? Then x's gradient may be made over out's, as that is used up. */
+bool qkv_grad_may_pass(const qkv_tensor *out, const qkv_tensor *x);
 
 /* Tells the keeper of a sparse parameter that rows `ids` (within range; NULL: all rows) are about
  * to be read. Of other tensors: nothing. Every op that reads a parameter that may be a lookup table

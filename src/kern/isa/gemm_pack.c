@@ -14,16 +14,7 @@ static void round_run(real *x, int64_t n) {
 }
 #else
 static void round_run(real *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        const float f = (float)x[i];
-        uint32_t u;
-        memcpy(&u, &f, sizeof u);
-        if ((u & 0x7fffffff) > 0x7f800000) continue;
-        u = (u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000;
-        float r;
-        memcpy(&r, &u, sizeof r);
-        x[i] = (real)r;
-    }
+    for (int64_t i = 0; i < n; i++) x[i] = (real)qkv_bf16_value(qkv_bf16_of((float)x[i]));
 }
 #endif
 
@@ -114,12 +105,8 @@ static void pack_halves(const gemm_panels *s, int i, real *out) {
     const uint16_t *const x = s->halves + j * s->ld;
 #ifdef QKV_DOUBLE
     for (int64_t p = 0; p < s->k; p++)
-        for (int c = 0; c < NR; c++) {
-            const uint32_t bits = c < w ? (uint32_t)x[c * s->ld + p] << 16 : 0;
-            float value;
-            memcpy(&value, &bits, sizeof value);
-            out[p * NR + c] = (real)value;
-        }
+        for (int c = 0; c < NR; c++)
+            out[p * NR + c] = c < w ? (real)qkv_bf16_value(x[c * s->ld + p]) : 0;
 #else
     for (int64_t p = 0; p < s->k; p += 2 * VW, out += VW * NR) {
         const int64_t n = s->k - p < 2 * VW ? s->k - p : 2 * VW;

@@ -3,6 +3,7 @@
 #ifndef QKV_KERN_ISA_PAIRS_H
 #define QKV_KERN_ISA_PAIRS_H
 
+#include "base/half.h"
 #include "kern/simd.h"
 
 #if defined(__AVX512BF16__) || defined(QKV_WIDE_EMULATED)

@@ -4,6 +4,7 @@
  * cut, and sums are taken per block (or per strip of columns) in a fixed order. */
 #include "base/thread.h"
 #include "kern/isa/math.h"
+#include "kern/isa/pairs.h"
 #include "kern/isa/random.h"
 
 #define BLOCK 8192
@@ -191,6 +192,57 @@ void KERN_NAME(gate_grad)(qkv_act act, const real *ab, const real *dy, real *dab
     QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
     for (int64_t r = 0; r < rows; r++)
         gate_grad_row(act, ab + r * 2 * d, dy + r * d, dab + r * 2 * d, d);
+}
+
+/* ---- bf16 ---- */
+
+typedef uint16_t vhalf __attribute__((vector_size(VW * sizeof(uint16_t)), aligned(2), may_alias));
+
+static inline vreal half_to_real(vhalf x) {
+#ifdef QKV_DOUBLE
+    vreal y;
+    for (int i = 0; i < VW; i++) y[i] = (real)qkv_bf16_value(x[i]);
+    return y;
+#else
+    return (vreal)(__builtin_convertvector(x, vbits) << 16);
+#endif
+}
+
+static inline vhalf real_to_half(vreal x) {
+#ifdef QKV_DOUBLE
+    vhalf y;
+    for (int i = 0; i < VW; i++) y[i] = qkv_bf16_of((float)x[i]);
+    return y;
+#else
+    return __builtin_convertvector(to_bf16((vbits)x) >> 16, vhalf);
+#endif
+}
+
+void KERN_NAME(narrow)(real *x, uint16_t *out, int64_t n) {
+    FOR_BLOCKS(b, n) {
+        const int64_t end = b + span(b, n);
+        int64_t i = b;
+        for (; i + VW <= end; i += VW) {
+            const vhalf half = real_to_half(v_load(x + i));
+            *(vhalf *)(out + i) = half;
+            v_store(x + i, half_to_real(half));
+        }
+        if (i == end) continue;
+        const vhalf half = real_to_half(v_load_n(x + i, end - i));
+        memcpy(out + i, &half, (size_t)(end - i) * sizeof *out);
+        v_store_n(x + i, half_to_real(half), end - i);
+    }
+}
+
+void KERN_NAME(widen)(const uint16_t *x, real *out, int64_t n) {
+    FOR_BLOCKS(b, n) {
+        const int64_t end = b + span(b, n);
+        int64_t i = b;
+        for (; i + VW <= end; i += VW) v_store(out + i, half_to_real(*(const vhalf *)(x + i)));
+        vhalf rest = {0};
+        memcpy(&rest, x + i, (size_t)(end - i) * sizeof *x);
+        if (i < end) v_store_n(out + i, half_to_real(rest), end - i);
+    }
 }
 
 /* ---- sums and searches ---- */

@@ -1,4 +1,4 @@
-#include "store/half.h"
+#include "base/half.h"
 
 #include <string.h>
 
