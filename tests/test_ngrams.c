@@ -70,8 +70,8 @@ static void known_characters(void **state) {
     static const int32_t ids[] = {4, 9, 4, 2}, chars[] = {'a', 'b', 'n', 0xe9, 0x4e2d};
     static const int first[] = {194, 257, 61}, second[] = {879, 1620, 520, 1478, 704};
     const qkv_config config = {.ngrams = 3, .ngram_chars = 4, .ngram_buckets = 2003};
-    const qkv_ngram_text texts[] = {{.ids = ids, .n = 3, .chars = chars, .n_chars = 2},
-                                    {.ids = ids + 3, .n = 1, .chars = chars + 2, .n_chars = 3}};
+    const qkv_ngram_text texts[] = {{.ids = ids, .n = 3, .chars = {chars, 2}},
+                                    {.ids = ids + 3, .n = 1, .chars = {chars + 2, 3}}};
     static const int64_t tokens[] = {10, 5}, all[] = {13, 10};
     for (int i = 0; i < 2; i++) {
         int32_t rows[64];

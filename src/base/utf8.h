@@ -6,6 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A text's code points. */
+typedef struct qkv_chars {
+    const int32_t *at;
+    int64_t n;
+} qkv_chars;
+
 /* Decodes one code point at s (n > 0 bytes there). Returns its length 1…4; on a malformed sequence returns 1
  * and sets *cp to −1 (overlong forms, surrogates and values over 10FFFF are malformed). */
 int qkv_utf8_decode(const char *s, size_t n, int32_t *cp);

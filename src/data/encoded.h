@@ -7,6 +7,7 @@
 #define QKV_DATA_ENCODED_H
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 /* Where ids go that are not to be kept in memory: a file, in blocks, with a hash over them. */
 enum { QKV_SPILL = 1 << 20 };
@@ -56,10 +57,11 @@ qkv_status qkv_encoded_tree(qkv_encoded *e, const int32_t *nodes, const int32_t 
 
 /* Gives the last whole example the n characters of its text. Use for all examples or none. */
 qkv_status qkv_encoded_add_chars(qkv_encoded *e, const int32_t *chars, int64_t n);
-/* Those of an example; NULL, and *n 0, where they are not kept. */
-static inline const int32_t *qkv_encoded_chars(const qkv_encoded *e, int64_t example, int64_t *n) {
-    *n = e->char_start.n ? e->char_start.at[example + 1] - e->char_start.at[example] : 0;
-    return e->char_start.n ? e->chars.at + e->char_start.at[example] : NULL;
+/* Those of an example; none where they are not kept. They stay where they are until more are added. */
+static inline qkv_chars qkv_encoded_chars(const qkv_encoded *e, int64_t example) {
+    if (e->char_start.n == 0) return (qkv_chars){0};
+    const int64_t *start = &e->char_start.at[example];
+    return (qkv_chars){e->chars.at + start[0], start[1] - start[0]};
 }
 
 static inline const int32_t *qkv_encoded_ids(const qkv_encoded *e, int64_t example, int side,

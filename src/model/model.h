@@ -6,6 +6,7 @@
 #ifndef QKV_MODEL_MODEL_H
 #define QKV_MODEL_MODEL_H
 
+#include "base/utf8.h"
 #include "model/config.h"
 #include "nn/params.h"
 #include "ops/ops.h"
@@ -21,8 +22,7 @@ typedef struct qkv_tokens {
                                      qkv_relation; else NULL */
     const int64_t *tree_start;
     const int32_t *tree_depth; /* R */
-    const int32_t *chars;      /* n-grams of characters: the texts' code points, those of sequence s */
-    const int64_t *char_start; /* from char_start[s] to char_start[s + 1]; else NULL */
+    const qkv_chars *chars;    /* n-grams of characters: those of each sequence's text; else NULL */
 } qkv_tokens;
 
 typedef struct qkv_model qkv_model;
@@ -59,10 +59,11 @@ qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens
 qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams);
 
-/* A text as the n-grams see it: its tokens, and the code points of which it is written (none: n_chars 0). */
+/* A text as the n-grams see it: its tokens, and the code points of which it is written, or none. */
 typedef struct qkv_ngram_text {
-    const int32_t *ids, *chars;
-    int64_t n, n_chars;
+    const int32_t *ids;
+    int64_t n;
+    qkv_chars chars;
 } qkv_ngram_text;
 /* The rows of the table in which a text's n-grams have their weights, each once and that of the mark first, and how much
  * each counts; returns how many. Either has room for qkv_ngram_room, some of which is only used on the way. */

@@ -33,7 +33,7 @@ static int64_t count(int64_t len, int64_t shortest, int64_t longest) {
 /* Those of a text at most: of one token, of more with the mark, the mark, and those of characters. */
 static int64_t most_rows(const qkv_config *c, const qkv_ngram_text *text) {
     return text->n + count(text->n, 2, c->ngrams) + 1 +
-           count(text->n_chars, FEWEST_CHARS, text->n_chars ? c->ngram_chars : 0);
+           count(text->chars.n, FEWEST_CHARS, text->chars.n ? c->ngram_chars : 0);
 }
 
 /* Slots of an open-addressing table that n rows fill at most by half. */
@@ -108,8 +108,8 @@ int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t 
     meet_all(&m, buckets, START, text->ids, text->n, MARK, 1, c->ngrams);
     weigh(&m, 1, 1, counts);
     const int64_t tokens = m.n;
-    if (text->n_chars)
-        meet_all(&m, buckets, CHARS_START, text->chars, text->n_chars, ' ', FEWEST_CHARS,
+    if (text->chars.n)
+        meet_all(&m, buckets, CHARS_START, text->chars.at, text->chars.n, ' ', FEWEST_CHARS,
                  c->ngram_chars);
     weigh(&m, tokens, (real)0.5, counts);
     return m.n;
@@ -118,10 +118,7 @@ int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t 
 static qkv_ngram_text text_of(const qkv_tokens *src, int32_t s) {
     qkv_ngram_text text = {.ids = src->ids + src->layout.start[s],
                            .n = qkv_layout_len(&src->layout, s)};
-    if (src->chars) {
-        text.chars = src->chars + src->char_start[s];
-        text.n_chars = src->char_start[s + 1] - src->char_start[s];
-    }
+    if (src->chars) text.chars = src->chars[s];
     return text;
 }
 
