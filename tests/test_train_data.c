@@ -102,6 +102,38 @@ static void characters(void **state) {
     qkv_tokenizer_free(tok);
 }
 
+/* A piece of a row that was split has its own characters, whatever the tokenizer adds around a text;
+ * one of a pair has those of both texts. */
+static void characters_of_pieces(void **state) {
+    (void)state;
+    static const char marks[] =
+        "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\","
+        "\"vocab\":{\"?\":0,\"<s>\":1,\"</s>\":2}},"
+        "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
+        "\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"<s>\",1],\"sep\":[\"</s>\",2]}}";
+    qkv_tokenizer *tok;
+    assert_ok(qkv_tokenizer_parse("marks", marks, sizeof marks - 1, &tok));
+    qkv_row rows[] = {{.text = {" ab  c de f ", 12}}, {.text = {"gh", 2}}, {.text = {"i j", 3}}};
+    qkv_row pair = {.text = {"a b", 3}, .second = {"c", 1}};
+    const qkv_tokenise_spec spec = {
+        .sides = 1, .max_tokens = 3, .too_long = QKV_TOO_LONG_SPLIT, .chars = true};
+    qkv_tokenise_counts counts;
+    qkv_encoded e;
+    qkv_encoded_init(&e, 1);
+    assert_ok(qkv_tokenise(tok, &(qkv_corpus){.rows = rows, .n = 3}, NULL, &spec, &e, &counts));
+    assert_ok(qkv_tokenise(tok, &(qkv_corpus){.rows = &pair, .n = 1}, NULL, &spec, &e, &counts));
+    assert_int_equal(e.n, 7);
+    assert_chars(&e, 0, "ab c"); /* <s> ab c */
+    assert_chars(&e, 1, "de f"); /* de f </s> */
+    assert_chars(&e, 2, "gh");   /* <s> gh </s>: not split */
+    assert_chars(&e, 3, "i j");  /* <s> i j */
+    assert_chars(&e, 4, "");     /* </s> */
+    assert_chars(&e, 5, "a b\nc");
+    assert_chars(&e, 6, "a b\nc");
+    qkv_encoded_free(&e);
+    qkv_tokenizer_free(tok);
+}
+
 static void rows_in_two_sets(void **state) {
     (void)state;
     qkv_row a[LINES], b[LINES];
@@ -180,6 +212,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_long_rows),
         cmocka_unit_test(characters),
+        cmocka_unit_test(characters_of_pieces),
         cmocka_unit_test(rows_in_two_sets),
         cmocka_unit_test(whole_words),
     };

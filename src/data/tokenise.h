@@ -19,7 +19,7 @@ typedef struct qkv_tokenise_spec {
     bool join;          /* all rows become one stream */
     int64_t max_tokens; /* a longer side is cut here; 0: no limit */
     qkv_too_long too_long;
-    bool chars;             /* every example keeps the characters of its row too */
+    bool chars;             /* every example keeps the characters of its text too */
     const qkv_trees *trees; /* every text (source) must have one here, and gets it; or NULL */
 } qkv_tokenise_spec;
 
