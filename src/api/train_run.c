@@ -374,9 +374,8 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
 /* By an estimate: a token has some four bytes. A preset without attention is none for those who ask for some kind of it. */
 static const char *preset_by_size(const qkv_run *r) {
     const qkv_config *c = &r->config;
-    const char *name = qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4);
-    const bool asked = c->position != QKV_POSITION_LEARNED || c->attention != QKV_PATTERN_FULL;
-    return asked && strcmp(name, "classifier-small") == 0 ? "classifier" : name;
+    return qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4,
+                          c->position != QKV_POSITION_LEARNED || c->attention != QKV_PATTERN_FULL);
 }
 
 /* The tokenizer and the ids; with `folder` the tokenizer is kept there, or found. */

@@ -62,11 +62,14 @@ void qkv_config_write(const qkv_config *config, qkv_json_out *j); /* into an ope
 /* Presets: a name and the assignments that it stands for. */
 typedef struct qkv_preset {
     const char *name, *help, *assignments;
+    int64_t below;     /* chosen for fewer tokens of training data than this; 0: only by name */
+    bool labels;       /* chosen for classifiers, and for them alone */
+    bool no_attention; /* not chosen for those who ask for a kind of attention */
 } qkv_preset;
 size_t qkv_preset_table(const qkv_preset **rows);
 /* The preset's assignments, on top of what config holds. */
 qkv_status qkv_config_preset(qkv_config *config, const char *name);
-/* The preset that suits a task and `tokens` of training data, when the user names none. */
-const char *qkv_preset_for(qkv_task_kind task, int64_t tokens);
+/* The preset that suits a task and `tokens` of training data, when the user names none; with `attention`: one that has it. */
+const char *qkv_preset_for(qkv_task_kind task, int64_t tokens, bool attention);
 
 #endif
