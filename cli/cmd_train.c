@@ -1,4 +1,5 @@
-/* qkv train TASK: its own options, and every key of a training and of a model (keys.c), which the library knows. */
+/* qkv train TASK: its own options, and every key of a training and of a model (keys.c),
+ * which the library knows. */
 #include "command.h"
 #include "live.h"
 

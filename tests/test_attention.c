@@ -330,7 +330,8 @@ static void reference(const problem *p, wanted *w) {
                 reference_row(p, w, s, h, i);
 }
 
-/* bf16 has 8 bits: an operand is off by 2⁻⁹ at most, and a gradient has been through three products. */
+/* bf16 has 8 bits: an operand is off by 2⁻⁹ at most,
+ * and a gradient has been through three products. */
 static void compare(const problem *p, const char *set, const char *what, const real *got,
                     const double *want, int64_t n) {
     const double allowed = p->a.precision == QKV_F32 ? 2e-6 : 1e-2;
@@ -344,7 +345,8 @@ static void compare(const problem *p, const char *set, const char *what, const r
     }
     if (!(worst <= allowed * largest))
         fail_msg("%s, %s, %s: %s[%lld] is %.9g, wanted %.9g", set, p->shape->name,
-                 p->a.precision == QKV_F32 ? "fp32" : "bf16", what, (long long)at, (double)got[at], want[at]);
+                 p->a.precision == QKV_F32 ? "fp32" : "bf16", what, (long long)at, (double)got[at],
+                 want[at]);
 }
 
 static void matches_reference(void **state) {
@@ -401,7 +403,7 @@ static void packed_equals_alone(void **state) {
     (void)state;
     const qkv_kern *k = qkv_kern_get();
     for (size_t i = 0; i < N_PROBLEMS; i++) {
-        if (shapes[i % N_SHAPES].dropout > 0) continue; /* its counters are those of the batch's rows */
+        if (shapes[i % N_SHAPES].dropout > 0) continue; /* its counters are the batch's rows' */
         problem p;
         problem_make(&p, i);
         run(&p, k);
@@ -433,7 +435,8 @@ static void packed_equals_alone(void **state) {
     }
 }
 
-/* Scratch memory holds what another kernel left there: bits of integers, for example, that are anything as reals. */
+/* Scratch memory holds what another kernel left there:
+ * bits of integers, for example, that are anything as reals. */
 static void what_memory_held_does_not_matter(void **state) {
     (void)state;
     const qkv_kern *const *sets;

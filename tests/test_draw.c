@@ -1,5 +1,5 @@
-/* Drawings: aligned tables, charts and heat maps whose marks are where they should be, SVG that is well-formed whatever
- * the text. QKV_KEEP=FOLDER leaves the pictures there to be looked at. */
+/* Drawings: aligned tables, charts and heat maps whose marks are where they should be, SVG that is
+ * well-formed whatever the text. QKV_KEEP=FOLDER leaves the pictures there to be looked at. */
 #include "harness.h"
 #include "base/file.h"
 #include "draw/chart.h"
@@ -198,7 +198,8 @@ static void test_heat(void **state) {
     qkv_buf_clear(&b);
     assert_ok(qkv_heat_terminal(&h, (qkv_ink){.columns = 80}, &b));
     assert_null(strchr(b.data, 27));
-    /* The strongest cell of "girl" stands under "Mädchen", the third column; a cell has two characters. */
+    /* The strongest cell of "girl" stands under "Mädchen", the third column;
+     * a cell has two characters. */
     const char *line = strstr(b.data, "     girl ");
     assert_non_null(line);
     const char *full = strstr(line, "█");

@@ -575,8 +575,8 @@ static void test_describe_agrees(void **state) {
         }
 }
 
-/* Whatever the data's size there is a preset, for the task that is trained and, if that is asked for, with attention;
- * more data never gets a smaller one. */
+/* Whatever the data's size there is a preset, for the task that is trained and, if that is asked
+ * for, with attention; more data never gets a smaller one. */
 static void test_presets_by_size(void **state) {
     (void)state;
     for (int task = 0; task < QKV_TASK_COUNT; task++)

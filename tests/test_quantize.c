@@ -1,4 +1,5 @@
-/* Weights in fewer bits on disk: written, mapped, used; and files that are not what they should be. */
+/* Weights in fewer bits on disk: written, mapped, used;
+ * and files that are not what they should be. */
 #include "tiny.h"
 
 #include <math.h>
@@ -68,7 +69,8 @@ static void formats(void **state) {
     }
 }
 
-/* Rewrites the file with tensor `name` changed by `change`, and expects the words when it is opened. */
+/* Rewrites the file with tensor `name` changed by `change`,
+ * and expects the words when it is opened. */
 static void expect_refusal(const char *name, void (*change)(qkv_to_store *t), const char *words) {
     char path[128];
     qkv_model *m = tiny_model(task[0], false, 3);

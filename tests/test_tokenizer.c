@@ -1,5 +1,5 @@
-/* Tokenizers: small ones written here, whose ids can be checked by hand; hostile files; and, where the data folder is
- * present, the originals' own vectors. */
+/* Tokenizers: small ones written here, whose ids can be checked by hand; hostile files; and, where
+ * the data folder is present, the originals' own vectors. */
 #include "harness.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -616,8 +616,8 @@ static void check_decoded(const qkv_tokenizer *tok, const qkv_encoding *e, qkv_j
     qkv_buf_free(&out);
 }
 
-/* The swift-transformers cases: ids with special tokens, and the text of those ids. The texts were made by `transformers`,
- * which for most models cleans them up once more. */
+/* The swift-transformers cases: ids with special tokens, and the text of those ids. The texts were
+ * made by `transformers`, which for most models cleans them up once more. */
 static void test_swift(void **state) {
     (void)state;
     static const struct {

@@ -1,5 +1,6 @@
-/* Whole tokenizers trained on built-in text: every kind and split, exact ids of the file for any number of
- * threads, what was learned read back, decode(encode(s)), the errors, and the explanations. */
+/* Whole tokenizers trained on built-in text: every kind and split, exact ids of the file for any
+ * number of threads, what was learned read back, decode(encode(s)), the errors,
+ * and the explanations. */
 #include "harness.h"
 #include "text/tokenizer.h"
 

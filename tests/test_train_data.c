@@ -1,4 +1,5 @@
-/* What training does to rows: over-long ones cut, split or skipped; rows of two sets found; whole words hidden together. */
+/* What training does to rows: over-long ones cut, split or skipped; rows of two sets found;
+ * whole words hidden together. */
 #include "harness.h"
 
 #include "data/duplicates.h"
@@ -102,15 +103,16 @@ static void characters(void **state) {
     qkv_tokenizer_free(tok);
 }
 
-/* A piece of a row that was split has its own characters, whatever the tokenizer adds around a text;
- * one of a pair has those of both texts. */
+/* A piece of a row that was split has its own characters, whatever the tokenizer adds around a
+ * text; one of a pair has those of both texts. */
 static void characters_of_pieces(void **state) {
     (void)state;
     static const char marks[] =
         "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\","
         "\"vocab\":{\"?\":0,\"<s>\":1,\"</s>\":2}},"
         "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
-        "\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"<s>\",1],\"sep\":[\"</s>\",2]}}";
+        "\"post_processor\":{\"type\":\"BertProcessing\","
+        "\"cls\":[\"<s>\",1],\"sep\":[\"</s>\",2]}}";
     qkv_tokenizer *tok;
     assert_ok(qkv_tokenizer_parse("marks", marks, sizeof marks - 1, &tok));
     qkv_row rows[] = {{.text = {" ab  c de f ", 12}}, {.text = {"gh", 2}}, {.text = {"i j", 3}}};
@@ -153,7 +155,8 @@ static void rows_in_two_sets(void **state) {
     assert_int_equal(n, 2);
 }
 
-/* Ids 10 … 19 go on with a word: all tokens of a word are guessed, or none; about the asked share of words is. */
+/* Ids 10 … 19 go on with a word: all tokens of a word are guessed, or none;
+ * about the asked share of words is. */
 static void whole_words(void **state) {
     (void)state;
     enum { VOCAB = 20, N = 400, LENGTH = 20 };

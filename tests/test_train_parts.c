@@ -1,5 +1,5 @@
-/* The parts of tokenizer training, each against a plain re-statement of what it should compute: merges
- * against recounting everything each time, the lattice against searching every substring. */
+/* The parts of tokenizer training, each against a plain re-statement of what it should compute:
+ * merges against recounting everything each time, the lattice against searching every substring. */
 #include "harness.h"
 #include "base/rng.h"
 #include "text/train.h"
@@ -186,8 +186,8 @@ static void wordpiece_marks(void **state) {
     learn(&words, &alphabet,
           &(qkv_merge_rule){.size = 100, .min_count = 2, .continuing = "##", .likelihood = true},
           &t);
-    /* u n: 16 · log(16·113 / (36·16)) = 18.3; p u: 17 · log(17·113 / (17·36)) = 19.5; h u: 15 · log(113 / 36)
-     * = 17.2; u g: 20 · log(113 / 36) = 22.9 */
+    /* u n: 16 · log(16·113 / (36·16)) = 18.3; p u: 17 · log(17·113 / (17·36)) = 19.5;
+     * h u: 15 · log(113 / 36) = 17.2; u g: 20 · log(113 / 36) = 22.9 */
     assert_merge(&t, 0, "##u", "##g");
     uint32_t i;
     assert_true(qkv_words_find(&t.tokens, "##ug", 4, &i));

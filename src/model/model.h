@@ -32,8 +32,8 @@ typedef struct qkv_cache
 qkv_status qkv_model_build(const qkv_config *config,
                            qkv_model **out); /* declares; milliseconds for any size */
 qkv_status qkv_model_allocate(qkv_model *m, bool for_training);
-/* For inference, instead of allocating: maps a file of weights, in any format that qkv_weights_map knows, and reads
- * them where they lie. */
+/* For inference, instead of allocating: maps a file of weights, in any format that qkv_weights_map
+ * knows, and reads them where they lie. */
 qkv_status qkv_model_open(qkv_model *m, const char *path);
 void qkv_model_initialise(qkv_model *m, uint64_t seed);
 void qkv_model_free(qkv_model *m);
@@ -48,13 +48,15 @@ qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
  * holds. */
 qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt, qkv_tensor *memory,
                              const qkv_tokens *src, qkv_cache *cache);
-/* One vector a sequence (n, qkv_model_width): the encoder's rows (of a model without one: the decoder's) pooled as the
- * configuration says; sentence embeddings. */
+/* One vector a sequence (n, qkv_model_width): the encoder's rows (of a model without one: the
+ * decoder's) pooled as the configuration says; sentence embeddings. */
 int64_t qkv_model_width(const qkv_model *m);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
-/* Classifier: logits (n sequences, classes), the mean over those that vote, each with its factor. */
+/* Classifier: logits (n sequences, classes), the mean over those that vote,
+ * each with its factor. */
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
-/* What either voter says by itself: the encoder, and (only where the configuration has them) the n-grams. */
+/* What either voter says by itself: the encoder, and (only where the configuration has them)
+ * the n-grams. */
 qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams);
@@ -65,10 +67,12 @@ typedef struct qkv_ngram_text {
     int64_t n;
     qkv_chars chars;
 } qkv_ngram_text;
-/* The rows of the table in which a text's n-grams have their weights, each once and that of the mark first, and how much
- * each counts; returns how many. Either has room for qkv_ngram_room, some of which is only used on the way. */
+/* The rows of the table in which a text's n-grams have their weights, each once and that of the
+ * mark first, and how much each counts; returns how many. Either has room for qkv_ngram_room, some
+ * of which is only used on the way. */
 int64_t qkv_ngram_room(const qkv_config *c, const qkv_ngram_text *text);
-int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows, real *counts);
+int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
+                       real *counts);
 int64_t qkv_ngram_mark(const qkv_config *c); /* the row of the mark, which every text has */
 
 /* Cross-entropy of the vocabulary head (lm, mlm, translate) on hidden states x. */
@@ -77,8 +81,8 @@ qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,
 /* Logits (R, V) for decoding: x holds just the rows wanted. */
 qkv_tensor *qkv_model_vocab_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x);
 
-/* The head's rows of a few tokens, copied together: a product with them costs their share of one with
- * all, and a token's logit has the same bits. */
+/* The head's rows of a few tokens, copied together: a product with them costs their share of one
+ * with all, and a token's logit has the same bits. */
 typedef struct qkv_vocab_part {
     qkv_tensor weight, bias;
     qkv_weight narrow; /* what weight.weight points to, where the head has fewer bits */

@@ -31,8 +31,8 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
     out->tokens = out->src.rows;
 }
 
-/* The encoder learns as if it were alone (the n-grams have learned already), and is judged together with them:
- * what is soon right must not keep the other from learning. */
+/* The encoder learns as if it were alone (the n-grams have learned already), and is judged together
+ * with them: what is soon right must not keep the other from learning. */
 static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
                         int64_t *n_right) {
     const bool training = t->mode == QKV_TRAIN;
