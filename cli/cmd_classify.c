@@ -16,7 +16,8 @@ static const cli_option options[] = {
     CLI_OPTION_THREADS,
 };
 
-/* The class with the highest probability that is not yet printed; its probability is then struck out. */
+/* The class with the highest probability that is not yet printed;
+ * its probability is then struck out. */
 static size_t take_best(float *p, size_t n, float *value) {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)

@@ -1,5 +1,5 @@
-/* qkv demo: makes its own data, trains on it, scores the models on rows they have not seen and shows some answers; one act
- * for each task, a row in the table of acts. */
+/* qkv demo: makes its own data, trains on it, scores the models on rows they have not seen and
+ * shows some answers; one act for each task, a row in the table of acts. */
 #include "command.h"
 #include "live.h"
 

@@ -25,9 +25,7 @@ static const cli_option options[] = {
 static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     if (!cli_given(a, "data")) return cli_usage_error("eval needs data: --data FILE");
-    const char **files = calloc(a->n_given + 1, sizeof *files);
-    size_t cursor = 0, n = 0;
-    for (const char *path; files && (path = cli_next(a, "data", &cursor));) files[n++] = path;
+    const char **files = cli_list(a, "data");
     qkv_text_model *m;
     char *text = NULL;
     qkv_status status = cli_open_model(a, &m);

@@ -19,9 +19,7 @@ static const cli_option options[] = {
 
 static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
-    const char **files = calloc(a->n_given + 1, sizeof *files);
-    size_t cursor = 0, n = 0;
-    for (const char *path; files && (path = cli_next(a, "data", &cursor));) files[n++] = path;
+    const char **files = cli_list(a, "data");
     const qkv_quantize_request request = {
         .model = a->rest[0], .out = a->rest[1], .to = cli_text(a, "to"), .data = files};
     char *text;

@@ -19,10 +19,7 @@ static const cli_option options[] = {
 
 static int run(const cli_args *a) {
     if (!cli_given(a, "ref")) return cli_usage_error("score needs a reference: --ref FILE");
-    const char **references = calloc(a->n_given + 1, sizeof *references);
-    size_t cursor = 0, n = 0;
-    for (const char *path; references && (path = cli_next(a, "ref", &cursor));)
-        references[n++] = path;
+    const char **references = cli_list(a, "ref");
     char *text = NULL;
     const qkv_score_request request = {
         .hypotheses = a->rest[0], .references = references, .tokenize = cli_text(a, "tokenize")};

@@ -172,13 +172,10 @@ static int run(const cli_args *a) {
     };
     choose(a, &spec);
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
-    const char **specials = NULL;
-    if (cli_given(a, "special")) {
-        specials = malloc(a->n_given * sizeof *specials);
-        if (!specials) return 1;
+    const char **specials = cli_list(a, "special");
+    if (specials) {
         spec.n_specials = 0;
-        for (size_t cursor = 0; (specials[spec.n_specials] = cli_next(a, "special", &cursor));)
-            if (++spec.n_specials == a->n_given) break;
+        while (specials[spec.n_specials]) spec.n_specials++;
         spec.specials = specials;
     }
     const int code = train(a, &spec);

@@ -1,4 +1,5 @@
-/* qkv train TASK: its own options, and every key of a training and of a model (keys.c), which the library knows. */
+/* qkv train TASK: its own options, and every key of a training and of a model (keys.c),
+ * which the library knows. */
 #include "command.h"
 #include "live.h"
 
@@ -45,22 +46,13 @@ static const cli_option options[] = {
     CLI_OPTION_THREADS,
 };
 
-/* The values of a list option, NULL at the end; NULL when it was not given. */
-static const char **list(const cli_args *a, const char *name) {
-    if (!cli_given(a, name)) return NULL;
-    const char **paths = calloc(a->n_given + 1, sizeof *paths);
-    size_t cursor = 0, n = 0;
-    for (const char *path; paths && (path = cli_next(a, name, &cursor));) paths[n++] = path;
-    return paths;
-}
-
 static int run(const cli_args *a) {
     if (a->n_rest < 1)
         return cli_usage_error("train what? classify, translate, lm or mlm: \"qkv train --help\"");
     const bool find = cli_flag(a, "find-lr");
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     char **set = cli_pairs(a);
-    const char **train = list(a, "train"), **valid = list(a, "valid");
+    const char **train = cli_list(a, "train"), **valid = cli_list(a, "valid");
     cli_live live;
     cli_live_begin(&live, cli_flag(a, "quiet"));
     const qkv_train_request request = {.task = a->rest[0],

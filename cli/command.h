@@ -54,7 +54,8 @@ size_t cli_commands(const cli_entry **out);
 
 /* Prints "qkv: " and the library's message on stderr; returns the exit code for the status. */
 int cli_fail(qkv_status status);
-/* Opens the model in the folder a->rest[0], and reads the trees of --trees, for commands that have it. */
+/* Opens the model in the folder a->rest[0], and reads the trees of --trees,
+ * for commands that have it. */
 qkv_status cli_open_model(const cli_args *a, qkv_text_model **m);
 /* The same with the command's own words; a usage error. */
 int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -68,7 +69,8 @@ void cli_json_string(FILE *out, const char *text, size_t len);
 /* keys.c */
 /* All options of a command: its own rows, then those of the tables of keys it asks for. */
 size_t cli_rows(const cli_command *c, const cli_option **out);
-/* What was given for options that are keys, as "name=value", NULL at the end; NULL without memory. */
+/* What was given for options that are keys, as "name=value", NULL at the end;
+ * NULL without memory. */
 char **cli_pairs(const cli_args *a);
 void cli_pairs_free(char **pairs);
 

@@ -1,7 +1,8 @@
 /* A text as a JSON string: quotes, escapes, and U+FFFD for bytes that are no UTF-8. */
 #include "command.h"
 
-/* Bytes of the character at s (n > 0 left), 0 when it is malformed: overlong, a surrogate, too large. */
+/* Bytes of the character at s (n > 0 left), 0 when it is malformed:
+ * overlong, a surrogate, too large. */
 static size_t character(const unsigned char *s, size_t n) {
     if (s[0] < 0x80) return 1;
     const size_t len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;

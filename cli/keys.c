@@ -1,5 +1,6 @@
-/* Options from the library's tables of keys: every key of a model or of a training is an option of the commands that
- * ask for it, with its help, bounds, choices and default, so no list here repeats those tables. */
+/* Options from the library's tables of keys: every key of a model or of a training is an option of
+ * the commands that ask for it, with its help, bounds, choices and default,
+ * so no list here repeats those tables. */
 #include "command.h"
 
 #include <stdlib.h>
@@ -39,7 +40,8 @@ static char *join(const char *const *words) {
     return out;
 }
 
-/* The default as one would write it. A key that is 0 or −1 by default is chosen elsewhere: its help says how. */
+/* The default as one would write it. A key that is 0 or −1 by default is chosen elsewhere:
+ * its help says how. */
 static const char *initial(const qkv_key *k) {
     char text[40];
     snprintf(text, sizeof text, "%.10g", k->standard);

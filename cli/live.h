@@ -1,5 +1,6 @@
-/* What a person sees of a training: notes, one live line on a terminal (plain lines elsewhere), validations. Also the
- * signals: the first Ctrl-C or SIGTERM asks the run to save and stop, the second ends it at once. */
+/* What a person sees of a training: notes, one live line on a terminal (plain lines elsewhere),
+ * validations. Also the signals: the first Ctrl-C or SIGTERM asks the run to save and stop,
+ * the second ends it at once. */
 #ifndef QKV_CLI_LIVE_H
 #define QKV_CLI_LIVE_H
 

@@ -1,11 +1,12 @@
-/* Manual pages in man(7), written from the tables of commands and options: qkv.1 and one page a command, so that
- * they say what the program does. `qkv --man-pages FOLDER` is for the build. */
+/* Manual pages in man(7), written from the tables of commands and options: qkv.1 and one page a
+ * command, so that they say what the program does. `qkv --man-pages FOLDER` is for the build. */
 #include "command.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Text with what troff would take for itself put right: backslashes, hyphens, a leading dot or quote. */
+/* Text with what troff would take for itself put right:
+ * backslashes, hyphens, a leading dot or quote. */
 static void put(FILE *out, const char *text, size_t n, bool line_start) {
     for (size_t i = 0; i < n; i++) {
         if (line_start && (text[i] == '.' || text[i] == '\'')) fputs("\\&", out);

@@ -221,3 +221,14 @@ const char *cli_next(const cli_args *a, const char *name, size_t *cursor) {
     }
     return NULL;
 }
+
+const char **cli_list(const cli_args *a, const char *name) {
+    if (!cli_given(a, name)) return NULL;
+    const char **values = calloc(a->n_given + 1, sizeof *values);
+    if (!values) {
+        fputs("qkv: out of memory\n", stderr);
+        exit(1);
+    }
+    for (size_t cursor = 0, n = 0; (values[n] = cli_next(a, name, &cursor)); n++) {}
+    return values;
+}

@@ -62,6 +62,8 @@ int64_t cli_int(const cli_args *a, const char *name);      /* 0: neither given n
 double cli_real(const cli_args *a, const char *name);
 /* Walks the values of an EACH or LIST: start with *cursor = 0; NULL at the end. */
 const char *cli_next(const cli_args *a, const char *name, size_t *cursor);
+/* All of them, NULL at the end; NULL when none was given. The caller frees the array. */
+const char **cli_list(const cli_args *a, const char *name);
 
 /* Calls `use` with each of the words of "one|two|three", until it returns false. */
 void cli_each_choice(const char *choices, bool (*use)(void *user, const char *word, size_t n),

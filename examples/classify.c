@@ -1,6 +1,6 @@
 /* The class of each line on standard input, with its probability, by a model that qkv trained.
  *
- *     classify FOLDER < lines                        cc classify.c $(pkg-config --cflags --libs qkv)
+ *     classify FOLDER < lines                    cc classify.c $(pkg-config --cflags --libs qkv)
  */
 #include <qkv.h>
 

@@ -1,6 +1,6 @@
 /* Goes on from a prompt and prints the text as it comes.
  *
- *     generate FOLDER PROMPT                         cc generate.c $(pkg-config --cflags --libs qkv)
+ *     generate FOLDER PROMPT                     cc generate.c $(pkg-config --cflags --libs qkv)
  */
 #include <qkv.h>
 

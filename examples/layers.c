@@ -1,8 +1,9 @@
 /* A stack of layers put together by hand on the tape, and trained: one Transformer layer learns
  * whether the first and the last of four bits agree.
  *
- * The tape is not part of qkv.h: this program includes the library's own headers and links the static library. It
- * shows how little a model is: declare parameters, run ops, ask for the gradient, step downhill. */
+ * The tape is not part of qkv.h: this program includes the library's own headers and links the
+ * static library. It shows how little a model is:
+ * declare parameters, run ops, ask for the gradient, step downhill. */
 #include "nn/stack.h"
 
 #include <stdio.h>

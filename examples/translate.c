@@ -1,6 +1,6 @@
 /* Translates one line with the three best of a beam, and shows what each token cost.
  *
- *     translate FOLDER TEXT                          cc translate.c $(pkg-config --cflags --libs qkv)
+ *     translate FOLDER TEXT                      cc translate.c $(pkg-config --cflags --libs qkv)
  */
 #include <qkv.h>
 

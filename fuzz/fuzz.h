@@ -1,6 +1,7 @@
-/* Fuzz targets: one file fuzz_<name>.c with one function, one row in fuzz.def. The same functions run under libFuzzer
- * (fuzz/run.sh) and over the files of tests/corpus/<name>/ in `make test`, so that what was found once stays found.
- * A target takes any bytes and must return; it checks with assert what must hold for what was accepted. */
+/* Fuzz targets: one file fuzz_<name>.c with one function, one row in fuzz.def. The same functions
+ * run under libFuzzer (fuzz/run.sh) and over the files of tests/corpus/<name>/ in `make test`, so
+ * that what was found once stays found. A target takes any bytes and must return; it checks with
+ * assert what must hold for what was accepted. */
 #ifndef QKV_FUZZ_FUZZ_H
 #define QKV_FUZZ_FUZZ_H
 

@@ -1,4 +1,5 @@
-/* JSON: what is accepted can be walked, and printing it and reading it again gives the same text. */
+/* JSON: what is accepted can be walked, and printing it and reading it again gives
+ * the same text. */
 #include "fuzz.h"
 #include "base/json.h"
 #include "base/utf8.h"
@@ -62,7 +63,8 @@ void fuzz_json(const uint8_t *data, size_t n) {
     qkv_json_out j = qkv_json_begin(&first, n % 2 ? 2 : 0);
     print(qkv_json_root(&doc), &j);
     qkv_json_free(&doc);
-    /* Keys are cut to fit the writer, so that two may become one; else the copy must be read, and print the same. */
+    /* Keys are cut to fit the writer, so that two may become one;
+     * else the copy must be read, and print the same. */
     if (qkv_json_parse(&again, "fuzz", first.data, first.len, limits) == QKV_OK) {
         j = qkv_json_begin(&second, n % 2 ? 2 : 0);
         print(qkv_json_root(&again), &j);

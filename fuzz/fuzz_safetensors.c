@@ -1,7 +1,8 @@
 /* safetensors: what is accepted lies inside the file, covers it, and can be read to its last byte.
  *
- * A fuzzer hardly ever makes the length word fit. So an input that begins with 'h' is a header: its second byte says
- * how many zero bytes of data follow, and the length word is put before it. Any other input is a file as it is. */
+ * A fuzzer hardly ever makes the length word fit. So an input that begins with 'h' is a header: its
+ * second byte says how many zero bytes of data follow, and the length word is put before it. Any
+ * other input is a file as it is. */
 #include "fuzz.h"
 #include "store/safetensors.h"
 

@@ -1,5 +1,5 @@
-/* The vocabulary of a GGUF file. The reader is only given what begins with its four letters, so they are put before the
- * bytes. */
+/* The vocabulary of a GGUF file. The reader is only given what begins with its four letters, so
+ * they are put before the bytes. */
 #include "tokenizer_use.h"
 #include "base/buf.h"
 

@@ -1,5 +1,6 @@
-/* Any bytes as text, through tokenizers with many steps (the first byte chooses one): the offsets stay inside, a byte-level
- * tokenizer gives the bytes back, and, on every fourth choice since it is slow, a stream decodes as one call does. */
+/* Any bytes as text, through tokenizers with many steps (the first byte chooses one): the offsets
+ * stay inside, a byte-level tokenizer gives the bytes back, and, on every fourth choice since it is
+ * slow, a stream decodes as one call does. */
 #include "fuzz.h"
 #include "base/buf.h"
 #include "text/pipeline.h"

@@ -1,5 +1,5 @@
-/* What the targets that read tokenizer files share: what is accepted must encode any text without leaving its bounds, give
- * ids of its own vocabulary only, and write a file that is read again. */
+/* What the targets that read tokenizer files share: what is accepted must encode any text without
+ * leaving its bounds, give ids of its own vocabulary only, and write a file that is read again. */
 #include "tokenizer_use.h"
 #include "base/buf.h"
 

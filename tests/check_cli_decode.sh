@@ -1,20 +1,7 @@
 #!/bin/sh
 # The commands translate and generate: answers in order, the same in any batching, options, exit codes.
 #   check_cli_decode.sh BUILD_FOLDER
-set -eu
-qkv=$(cd "$1" && pwd)/qkv
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-fail() { echo "FAILED: $*"; cat err 2>/dev/null; exit 1; }
-
-# wants CODE WORDS COMMAND…: the exit code is exact, and stderr has the words
-wants() {
-    code=$1 words=$2; shift 2
-    got=0; "$@" >out 2>err </dev/null || got=$?
-    [ "$got" -eq "$code" ] || fail "$* gave $got, wanted $code"
-    grep -q -e "$words" err || fail "$*: stderr lacks \"$words\""
-}
+. "$(dirname "$0")/scratch.sh"
 
 # Letters become capitals.
 i=0

@@ -1,11 +1,6 @@
 #!/bin/sh
 # qkv eval: every task's scores, in both forms. check_eval.sh BUILD
-set -eu
-qkv=$(cd "$1" && pwd)/qkv
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-fail() { echo "FAILED: $*"; cat err 2>/dev/null; exit 1; }
+. "$(dirname "$0")/scratch.sh"
 
 # has WORDS…: the file `out` has them all
 has() { for words in "$@"; do grep -q -e "$words" out || fail "lacks '$words': $(cat out)"; done; }

@@ -1,16 +1,12 @@
 #!/bin/sh
 # Training over several ranks: the same bits run after run, the losses of one rank, stopping and going on, a rank
 # that dies. check_mpi.sh BUILD
-set -eu
-if [ -x "$1/qkv-mpi" ]; then qkv=$(cd "$1" && pwd)/qkv-mpi; else qkv=$(cd "$1" && pwd)/qkv; fi
+. "$(dirname "$0")/scratch.sh"
+[ ! -x "$qkv-mpi" ] || qkv=$qkv-mpi
 if ! command -v mpirun >/dev/null 2>&1 || ! ldd "$qkv" 2>/dev/null | grep -q libmpi; then
     echo "mpi: left out, there is no mpirun or the build has no MPI"
     exit 0
 fi
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-fail() { echo "FAILED: $*"; cat err 2>/dev/null; exit 1; }
 # Open MPI refuses root and more ranks than cores unless told; MPICH knows none of these.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_mpi_yield_when_idle=1

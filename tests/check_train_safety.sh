@@ -3,13 +3,8 @@
 # disturbed.
 #   check_train_safety.sh BUILD_FOLDER [KILLS [DISK_SIZES [SEED]]]
 # The disk is a small tmpfs in a mount namespace of our own; where that is not allowed the part is left out, and says so.
-set -eu
-qkv=$(cd "$1" && pwd)/qkv
+. "$(dirname "$0")/scratch.sh"
 kills=${2:-5} sizes=${3:-4} seed=${4:-1}
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-fail() { echo "FAILED: $*"; cat err 2>/dev/null; exit 1; }
 
 for i in $(seq 60); do
     printf 'good\tthe film was fine %d\nbad\tthe film was dull %d\n' "$i" "$i"

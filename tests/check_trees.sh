@@ -1,12 +1,7 @@
 #!/bin/sh
 # Structural positions on a real treebank, where the shared data is there. check_trees.sh BUILD
-set -eu
-qkv=$(cd "$1" && pwd)/qkv
 data=$(cd "$(dirname "$0")/.." && cd "${QKV_DATA:-../shared/data}" 2>/dev/null && pwd)/ud_en_ewt || data=
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-fail() { echo "FAILED: $*"; cat err 2>/dev/null; exit 1; }
+. "$(dirname "$0")/scratch.sh"
 small="--threads 1 --set position=structural --set d_model=16 --set layers=1 --set heads=2 --set max_len=64 --batch-tokens 1024"
 
 i=0

@@ -46,7 +46,8 @@ static void check(const char *settings) {
 
 static const char *const tasks[] = {"classify", "translate", "lm"};
 
-/* Combinations that make no sense are refused (tests/test_model.c says which); others are checked. */
+/* Combinations that make no sense are refused (tests/test_model.c says which);
+ * others are checked. */
 static void check_if_allowed(const char *settings) {
     qkv_model *m;
     if (tiny_build(settings, &m) == QKV_OK) {

@@ -24,13 +24,22 @@
 #define assert_fails(call, code, words)                                                            \
     do {                                                                                           \
         qkv_status s_ = (call);                                                                    \
-        if (s_ != (code)) fail_msg("%s: status %d, wanted %d (%s)", #call, s_, (code), qkv_error()); \
-        if (!strstr(qkv_error(), words)) fail_msg("message \"%s\" lacks \"%s\"", qkv_error(), words); \
+        if (s_ != (code))                                                                          \
+            fail_msg("%s: status %d, wanted %d (%s)", #call, s_, (code), qkv_error());             \
+        if (!strstr(qkv_error(), words))                                                           \
+            fail_msg("message \"%s\" lacks \"%s\"", qkv_error(), words);                           \
     } while (0)
 
 /* |a − b| ≤ bound·max(1, largest |b|) for all elements; both shown for the worst. */
 void assert_close(const char *what, const real *a, const real *b, int64_t n, double bound);
 void assert_same_bits(const char *what, const real *a, const real *b, int64_t n);
+
+/* Calls `once` with its first allocation failing, then its second, and so on until it makes no
+ * more: each time it must return QKV_FAILED (but QKV_OK where it can do without, which is so
+ * `spare` times) and leave nothing behind. Returns how many allocations it makes. They are counted
+ * over all threads, so `once` should use one. */
+uint64_t assert_fails_cleanly(qkv_status (*once)(const void *user), const void *user,
+                              uint64_t spare);
 
 /* Seeded values in [−1, 1). */
 void fill(real *x, int64_t n, uint64_t seed);

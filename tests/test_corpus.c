@@ -1,4 +1,5 @@
-/* Replays tests/corpus/<target>/ through the fuzz targets: seeds, and everything that a fuzzer ever found. */
+/* Replays tests/corpus/<target>/ through the fuzz targets:
+ * seeds, and everything that a fuzzer ever found. */
 #include "harness.h"
 #include "base/file.h"
 #include "fuzz.h"

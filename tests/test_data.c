@@ -325,7 +325,8 @@ static bool has_line(const qkv_buf *text, const char *line, size_t n) {
     return false;
 }
 
-/* Rows that are held out are not among those to train on, even of other seeds; the same seed gives the same rows. */
+/* Rows that are held out are not among those to train on, even of other seeds;
+ * the same seed gives the same rows. */
 static void made_up_rows(void **state) {
     (void)state;
     static const char *const names[] = {"reviews", "numbers"};

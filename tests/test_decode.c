@@ -1,5 +1,5 @@
-/* Decoding: beam search against a slow one that recomputes everything and never stops early, against
- * exhaustive search, alone against in a batch; constraints. */
+/* Decoding: beam search against a slow one that recomputes everything and never stops early,
+ * against exhaustive search, alone against in a batch; constraints. */
 #include "base/mem.h"
 #include "decode/batches.h"
 #include "tiny.h"
@@ -13,7 +13,8 @@ enum { V = 11, BOS = 1, EOS = 2, MOST = 12 };
 static qkv_tape tape;
 static qkv_arena arena;
 
-/* Log-probabilities of what follows begin + written, among what the text may have, by the full pass. */
+/* Log-probabilities of what follows begin + written, among what the text may have,
+ * by the full pass. */
 static void slow_next(qkv_model *m, const qkv_search_item *x, const int32_t *written, int32_t n,
                       double *out) {
     int32_t ids[64];
@@ -70,7 +71,8 @@ static int by_score(const void *a, const void *b) {
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The best of `done`, found by a beam that runs to the longest length; returns how many there are. */
+/* The best of `done`, found by a beam that runs to the longest length;
+ * returns how many there are. */
 static int slow_search(qkv_model *m, const qkv_search_spec *s, const qkv_search_item *x,
                        hyp *done) {
     hyp *open = calloc((size_t)s->beam, sizeof *open),
@@ -247,8 +249,8 @@ static void test_constraints(void **state) {
     qkv_model_free(m);
 }
 
-/* A text that may have some tokens only: the search and its probabilities are over these, whatever the others of
- * its batch may have. */
+/* A text that may have some tokens only: the search and its probabilities are over these, whatever
+ * the others of its batch may have. */
 static void test_allowed(void **state) {
     (void)state;
     static const int32_t few[] = {EOS, 4, 5, 9}, more[] = {0, 1, EOS, 3, 7, 8, 10},
@@ -328,8 +330,8 @@ static void test_batch_independent(void **state) {
     }
 }
 
-/* Attention comes with the text: a row for each token that sums to 1, the same in any beam that finds
- * the same text; coverage lowers scores and ranks by it. */
+/* Attention comes with the text: a row for each token that sums to 1, the same in any beam that
+ * finds the same text; coverage lowers scores and ranks by it. */
 static void test_attention(void **state) {
     (void)state;
     static const char *const models[] = {"task=translate", "task=translate kv_heads=1 layers=3",

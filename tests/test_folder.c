@@ -1,6 +1,6 @@
-/* Damaged model folders: every file truncated, changed, swapped with another or missing. Opening must say that the file is
- * bad, or give a model that answers; it must never crash, hang or take much memory. QKV_MUTATIONS sets how many changes
- * are tried (tests/long_folder.sh: 100,000). */
+/* Damaged model folders: every file truncated, changed, swapped with another or missing. Opening
+ * must say that the file is bad, or give a model that answers; it must never crash, hang or take
+ * much memory. QKV_MUTATIONS sets how many changes are tried (tests/long_folder.sh: 100,000). */
 #include "folders.h"
 
 #include "base/file.h"
@@ -107,7 +107,8 @@ static void missing_and_swapped_files_are_bad(void **state) {
     assert_ok(try_model());
 }
 
-/* A configuration that asks for a large model beside small weights is refused before there is memory for it. */
+/* A configuration that asks for a large model beside small weights is refused before
+ * there is memory for it. */
 static void sizes_are_checked_before_memory_is_taken(void **state) {
     (void)state;
     static const char *const lies[][2] = {{"\"d_model\": 16", "\"d_model\": 1048576"},

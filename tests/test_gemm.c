@@ -210,7 +210,8 @@ static void test_large_shapes(void **state) {
         }
 }
 
-/* The sums of op(A)'s rows, made while it is packed; for any threads, and bf16 does not round them. */
+/* The sums of op(A)'s rows, made while it is packed;
+ * for any threads, and bf16 does not round them. */
 static void test_sums(void **state) {
     (void)state;
     enum { M = 203, N = 40, K = 1100 };

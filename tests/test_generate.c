@@ -1,4 +1,5 @@
-/* Writing on from a prompt: the samplers, greedy generation against the full pass, the sliding window, limits. */
+/* Writing on from a prompt: the samplers, greedy generation against the full pass,
+ * the sliding window, limits. */
 #include "decode/generate.h"
 #include "tiny.h"
 
@@ -144,7 +145,8 @@ static void test_generate(void **state) {
     }
 }
 
-/* A text longer than the window: after the slide the model sees the newer half, as if it were all. */
+/* A text longer than the window: after the slide the model sees the newer half,
+ * as if it were all. */
 static void test_slides(void **state) {
     (void)state;
     qkv_model *m = tiny_sharp_model("task=lm position=learned max_len=8", 71);

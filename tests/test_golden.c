@@ -1,5 +1,6 @@
-/* Whole models against PyTorch: hidden rows, loss, every gradient, ten AdamW steps and the weights after
- * them, as golden/make_model_golden.py wrote them. Weights and tokens are the same formulas as there. */
+/* Whole models against PyTorch: hidden rows, loss, every gradient, ten AdamW steps and the weights
+ * after them, as golden/make_model_golden.py wrote them.
+ * Weights and tokens are the same formulas as there. */
 #include "tiny.h"
 
 #include <stdlib.h>
@@ -206,7 +207,8 @@ static bool has_case(const char *key, const char *value) {
 /* Every choice of the configuration table (positions, patterns, norms, activations, pools, cells,
  * tasks …) has a golden case, but for the default, which all others have. */
 static void test_all_rows_have_cases(void **state) {
-    /* how weights begin and are kept; for a decoder, which takes its rows from tables that are here */
+    /* how weights begin and are kept; for a decoder, which takes its rows from tables
+     * that are here */
     static const char *const others[] = {"init", "weights", "decoder_position",
                                          "decoder_attention"};
     qkv_config config;

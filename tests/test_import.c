@@ -1,5 +1,5 @@
-/* Other programs' weights: the outputs of two public models equal their recorded references, small models built in
- * equal the same weights given directly, and damaged files are refused. */
+/* Other programs' weights: the outputs of two public models equal their recorded references, small
+ * models built in equal the same weights given directly, and damaged files are refused. */
 #include "api/textmodel.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -102,7 +102,8 @@ static void stories_equal_their_reference(void **state) {
     for (bool more = qkv_json_first(ids, &at); more; more = qkv_json_next(ids, &at))
         fed[n++] = (int32_t)qkv_json_number(at);
 
-    /* Each reference token has the largest logit after those before it: that is the greedy decoding. */
+    /* Each reference token has the largest logit after those before it:
+     * that is the greedy decoding. */
     qkv_tape tape;
     assert_ok(qkv_tape_init(&tape));
     qkv_tensor *y = decoder_logits(&tape, m->model, fed, n - 1);
@@ -153,7 +154,8 @@ static int32_t token_ids(const qkv_text_model *m, qkv_json_at list, int32_t *out
     return n;
 }
 
-/* One reference translation: greedy where every target has the largest logit, with its log-probability. */
+/* One reference translation: greedy where every target has the largest logit,
+ * with its log-probability. */
 static void check_case(qkv_tape *t, const qkv_text_model *m, qkv_json_at one, double bound,
                        bool greedy) {
     int32_t source[64], target[64], s_start[2] = {0}, t_start[2] = {0};
@@ -243,7 +245,8 @@ static void put_floats(qkv_buf *b, int64_t n, uint64_t seed) {
     qkv_free(values);
 }
 
-/* A checkpoint with width 8, two heads over one pair of keys and values, two layers, seven words. */
+/* A checkpoint with width 8, two heads over one pair of keys and values, two layers,
+ * seven words. */
 enum { D = 8, F = 6, L = 2, V = 7, LEN = 5, KV = 4 };
 
 static void make_llama(qkv_buf *b, bool untied) {

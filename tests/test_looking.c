@@ -1,5 +1,5 @@
-/* What a model looks at, and vectors of texts: weights are those of the softmax, whatever the pattern and position; vectors
- * do not depend on what stands beside them. */
+/* What a model looks at, and vectors of texts: weights are those of the softmax, whatever the
+ * pattern and position; vectors do not depend on what stands beside them. */
 #include "folders.h"
 
 #include "api/textmodel.h"
@@ -37,7 +37,8 @@ static qkv_text_model *open_model(const char *task) {
 
 /* ---- weights ---- */
 
-/* Records a pass over two sequences and checks what every softmax has: sums of 1, and zeros where nothing may be seen. */
+/* Records a pass over two sequences and checks what every softmax has:
+ * sums of 1, and zeros where nothing may be seen. */
 static void check_record(const char *assignments, bool causal, int window) {
     static const int32_t lengths[] = {9, 5};
     static tiny_batch batch;
@@ -132,7 +133,8 @@ static void parts_have_names_and_shapes(void **state) {
             assert_true(i < 2 ? s.distance >= 0 : isnan(s.distance));
         }
     }
-    /* Target tokens as they are read begin with the mark, as they are written end with the other. */
+    /* Target tokens as they are read begin with the mark,
+     * as they are written end with the other. */
     assert_int_equal(a.at[1].queries, a.at[2].queries);
     assert_string_equal(a.at[1].query_names[1], a.at[2].query_names[0]);
     assert_int_equal(a.at[2].keys, a.at[0].keys);

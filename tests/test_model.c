@@ -575,6 +575,33 @@ static void test_describe_agrees(void **state) {
         }
 }
 
+/* Whatever the data's size there is a preset, for the task that is trained and, if that is asked
+ * for, with attention; more data never gets a smaller one. */
+static void test_presets_by_size(void **state) {
+    (void)state;
+    for (int task = 0; task < QKV_TASK_COUNT; task++)
+        for (int attention = 0; attention < 2; attention++)
+            for (int64_t tokens = 0, width = 0; tokens <= INT64_MAX / 8; tokens = 8 * tokens + 1) {
+                const char *name = qkv_preset_for((qkv_task_kind)task, tokens, attention);
+                qkv_config config;
+                qkv_config_default(&config);
+                config.task = task;
+                assert_ok(qkv_config_preset(&config, name));
+                assert_int_equal(config.task, task);
+                if (attention) assert_int_equal(config.arch, QKV_ARCH_TRANSFORMER);
+                assert_true(config.d_model >= width);
+                width = config.d_model;
+            }
+    assert_string_equal(qkv_preset_for(QKV_TASK_CLASSIFY, 199999, false), "classifier-small");
+    assert_string_equal(qkv_preset_for(QKV_TASK_CLASSIFY, 199999, true), "classifier");
+    assert_string_equal(qkv_preset_for(QKV_TASK_CLASSIFY, 200000, false), "classifier");
+    assert_string_equal(qkv_preset_for(QKV_TASK_CLASSIFY, 80000000, false), "classifier-large");
+    assert_string_equal(qkv_preset_for(QKV_TASK_LM, 199999, false), "tiny");
+    assert_string_equal(qkv_preset_for(QKV_TASK_TRANSLATE, 4999999, true), "small");
+    assert_string_equal(qkv_preset_for(QKV_TASK_MLM, 49999999, false), "medium");
+    assert_string_equal(qkv_preset_for(QKV_TASK_LM, 50000000, false), "base");
+}
+
 /* What a description says a training step keeps is what the tape keeps. */
 static void test_activation_memory(void **state) {
     static const char *const settings[] = {
@@ -683,6 +710,7 @@ int main(void) {
         cmocka_unit_test(test_reference_counts),
         cmocka_unit_test(test_known_counts),
         cmocka_unit_test(test_describe_agrees),
+        cmocka_unit_test(test_presets_by_size),
         cmocka_unit_test(test_activation_memory),
         cmocka_unit_test(test_config_round_trip),
         cmocka_unit_test(test_out_of_memory),

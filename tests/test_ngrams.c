@@ -1,6 +1,6 @@
 /* The n-grams beside a classifier's encoder: their buckets against values from another program, a
- * text's logits whatever stands beside it and on any number of threads, what they add to a model, and that
- * the weights found for them are the best ones. */
+ * text's logits whatever stands beside it and on any number of threads, what they add to a model,
+ * and that the weights found for them are the best ones. */
 #include "tiny.h"
 
 #include <math.h>
@@ -64,14 +64,15 @@ static void known_buckets(void **state) {
     qkv_model_free(m);
 }
 
-/* Characters beside the tokens 4 9 4 and 2: those of "ab" and "né中", again by Python. They count half. */
+/* Characters beside the tokens 4 9 4 and 2: those of "ab" and "né中", again by Python.
+ * They count half. */
 static void known_characters(void **state) {
     (void)state;
     static const int32_t ids[] = {4, 9, 4, 2}, chars[] = {'a', 'b', 'n', 0xe9, 0x4e2d};
     static const int first[] = {194, 257, 61}, second[] = {879, 1620, 520, 1478, 704};
     const qkv_config config = {.ngrams = 3, .ngram_chars = 4, .ngram_buckets = 2003};
-    const qkv_ngram_text texts[] = {{.ids = ids, .n = 3, .chars = chars, .n_chars = 2},
-                                    {.ids = ids + 3, .n = 1, .chars = chars + 2, .n_chars = 3}};
+    const qkv_ngram_text texts[] = {{.ids = ids, .n = 3, .chars = {chars, 2}},
+                                    {.ids = ids + 3, .n = 1, .chars = {chars + 2, 3}}};
     static const int64_t tokens[] = {10, 5}, all[] = {13, 10};
     for (int i = 0; i < 2; i++) {
         int32_t rows[64];
@@ -142,7 +143,8 @@ static void described(void **state) {
 
 enum { TEXTS = 60, ROWS = 2003, ROOM = 64 };
 
-/* Texts of six tokens: that of the class, and others by chance; one text in nine has the token of another class. */
+/* Texts of six tokens: that of the class, and others by chance;
+ * one text in nine has the token of another class. */
 static void make_texts(qkv_encoded *e, int from, int to) {
     const qkv_rng rng = {.seed = 5};
     qkv_encoded_init(e, 1);
@@ -156,7 +158,8 @@ static void make_texts(qkv_encoded *e, int from, int to) {
     }
 }
 
-/* log of how much more often each row stands in texts of class c than in others: the formula of the file, said again. */
+/* log of how much more often each row stands in texts of class c than in others:
+ * the formula of the file, said again. */
 static void ratios(const qkv_config *config, const qkv_encoded *e, int c, double prior, double *r) {
     static double in[ROWS], out[ROWS];
     double all_in = 0, all_out = 0;
@@ -167,7 +170,8 @@ static void ratios(const qkv_config *config, const qkv_encoded *e, int c, double
         int64_t len;
         real counts[ROOM];
         const int32_t *ids = qkv_encoded_ids(e, i, 0, &len);
-        const int64_t n = qkv_ngram_rows(config, &(qkv_ngram_text){.ids = ids, .n = len}, rows, counts);
+        const qkv_ngram_text text = {.ids = ids, .n = len};
+        const int64_t n = qkv_ngram_rows(config, &text, rows, counts);
         for (int64_t k = 0; k < n; k++) (e->label[i] == c ? in : out)[rows[k]]++;
         *(e->label[i] == c ? &all_in : &all_out) += (double)n;
     }

@@ -8,7 +8,8 @@
 static const int32_t lengths[] = {1, 5, 63, 64, 65, 130, 300, 519};
 #define N_LENGTHS (sizeof lengths / sizeof *lengths)
 
-/* Marks the keys that query i sees when q0 … q1−1 are asked for together; fails on a key seen twice. */
+/* Marks the keys that query i sees when q0 … q1−1 are asked for together;
+ * fails on a key seen twice. */
 static void see(const qkv_pattern *p, int32_t n, int32_t i, int32_t q0, int32_t q1, bool *seen) {
     qkv_span spans[QKV_SPANS_MAX];
     qkv_spans_fn ask = qkv_pattern_spans(p);

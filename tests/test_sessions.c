@@ -1,5 +1,5 @@
-/* One model, many sessions on many threads: the answers are those of one thread. Built with the thread sanitizer by
- * tests/long_sessions.sh, which also runs it for longer (QKV_TEST_SECONDS). */
+/* One model, many sessions on many threads: the answers are those of one thread. Built with the
+ * thread sanitizer by tests/long_sessions.sh, which also runs it for longer (QKV_TEST_SECONDS). */
 #include "folders.h"
 
 #include <pthread.h>

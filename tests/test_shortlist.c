@@ -1,5 +1,5 @@
-/* Shortlists: learned from pairs where each source token has one translation, read back, refused when damaged, and used
- * by a search. */
+/* Shortlists: learned from pairs where each source token has one translation, read back, refused
+ * when damaged, and used by a search. */
 #include "harness.h"
 
 #include <stdlib.h>

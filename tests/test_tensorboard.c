@@ -1,4 +1,5 @@
-/* TensorBoard files: read back by the rules of the format, checksums by the published test value of CRC-32C. */
+/* TensorBoard files: read back by the rules of the format,
+ * checksums by the published test value of CRC-32C. */
 #include "harness.h"
 #include "base/file.h"
 #include "store/tensorboard.h"

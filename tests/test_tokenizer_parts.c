@@ -1,5 +1,5 @@
-/* Tokenizers, part by part: lengths (truncation, padding), pre-tokenizers and decoders that need few lines, SentencePiece's
- * piece types, and the caps on what is read, each from both sides. */
+/* Tokenizers, part by part: lengths (truncation, padding), pre-tokenizers and decoders that need
+ * few lines, SentencePiece's piece types, and the caps on what is read, each from both sides. */
 #include "folders.h"
 #include "harness.h"
 #include "base/file.h"
@@ -163,7 +163,8 @@ static void trimmed_added_token(void **state) {
 
 /* ---- pre-tokenizers ---- */
 
-/* Cuts where the script changes; what has none (the blank) goes with what is before it, and kana with Chinese. */
+/* Cuts where the script changes; what has none (the blank) goes with what is before it,
+ * and kana with Chinese. */
 static void unicode_scripts(void **state) {
     (void)state;
     qkv_tokenizer *tok =
@@ -232,7 +233,8 @@ static void unused_pieces(void **state) {
     qkv_buf_free(&model);
 }
 
-/* A user-defined piece wins over better-scored ways to cut it; the unknown piece is decoded as its surface. */
+/* A user-defined piece wins over better-scored ways to cut it;
+ * the unknown piece is decoded as its surface. */
 static void user_defined_and_unknown(void **state) {
     (void)state;
     qkv_buf model = {0}, text = {0};
@@ -254,8 +256,9 @@ static void user_defined_and_unknown(void **state) {
     qkv_buf_free(&model);
 }
 
-/* What SentencePiece gives for the same pieces: one ▁ off the first piece that begins with it; with extra blanks removed, off
- * every piece until there is text; never a blank that is no ▁. A stream gives the same. */
+/* What SentencePiece gives for the same pieces: one ▁ off the first piece that begins with it; with
+ * extra blanks removed, off every piece until there is text; never a blank that is no ▁.
+ * A stream gives the same. */
 static void leading_marks(void **state) {
     (void)state;
     static const int32_t ids[][12] = {
@@ -350,7 +353,8 @@ static void json_caps(void **state) {
     }
 }
 
-/* A tokenizer.json that ends in blanks up to `n` bytes: one page of blanks, mapped again and again, so that it needs no memory. */
+/* A tokenizer.json that ends in blanks up to `n` bytes: one page of blanks, mapped again and again,
+ * so that it needs no memory. */
 static char *padded_json(const char *json, size_t n, size_t *mapped) {
     const size_t block = (size_t)1 << 20, len = strlen(json);
     *mapped = (n + block - 1) / block * block;
@@ -542,7 +546,8 @@ static void gguf_caps(void **state) {
     }
 }
 
-/* A GGUF file may be a whole model of any size; other tokenizers have at most 256 MiB. The files are holes. */
+/* A GGUF file may be a whole model of any size; other tokenizers have at most 256 MiB.
+ * The files are holes. */
 static void file_sizes(void **state) {
     (void)state;
     char folder[64], path[80];

@@ -1,5 +1,6 @@
-/* Training: a small task is learned; accumulated batches are one large batch; a run that is stopped and resumed, at any
- * step and with any number of threads, ends with the bits of one never stopped; bad steps are skipped or end the run. */
+/* Training: a small task is learned; accumulated batches are one large batch; a run that is stopped
+ * and resumed, at any step and with any number of threads, ends with the bits of one never stopped;
+ * bad steps are skipped or end the run. */
 #include "harness.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -284,7 +285,8 @@ static void bad_steps(void **state) {
     new_folder();
 }
 
-/* A gradient far over the usual is passed over once, with a file that names its rows; the weights do not move. */
+/* A gradient far over the usual is passed over once, with a file that names its rows;
+ * the weights do not move. */
 static void outliers(void **state) {
     (void)state;
     subject s;
@@ -366,7 +368,8 @@ static void one_batch_is_learned(void **state) {
     drop(&s);
 }
 
-/* A budget in minutes is one in steps from the start: the same bits as with that many steps, stopped or not. */
+/* A budget in minutes is one in steps from the start:
+ * the same bits as with that many steps, stopped or not. */
 static void minutes_become_steps(void **state) {
     (void)state;
     subject timed, counted;

@@ -1,4 +1,5 @@
-/* What training does to rows: over-long ones cut, split or skipped; rows of two sets found; whole words hidden together. */
+/* What training does to rows: over-long ones cut, split or skipped; rows of two sets found;
+ * whole words hidden together. */
 #include "harness.h"
 
 #include "data/duplicates.h"
@@ -71,6 +72,13 @@ static void over_long_rows(void **state) {
     qkv_tokenizer_free(tok);
 }
 
+/* The characters that an example keeps, all of them ASCII. */
+static void assert_chars(const qkv_encoded *e, int64_t example, const char *expected) {
+    const qkv_chars chars = qkv_encoded_chars(e, example);
+    assert_int_equal(chars.n, strlen(expected));
+    for (int64_t i = 0; i < chars.n; i++) assert_int_equal(chars.at[i], expected[i]);
+}
+
 /* As written: cases kept, white space as one blank, nothing at the ends. */
 static void characters(void **state) {
     (void)state;
@@ -89,11 +97,41 @@ static void characters(void **state) {
     qkv_encoded e;
     qkv_encoded_init(&e, 1);
     assert_ok(qkv_tokenise(tok, &corpus, NULL, &spec, &e, &counts));
-    int64_t len;
-    assert_memory_equal(qkv_encoded_chars(&e, 0, &len), ((int32_t[]){'a', ' ', 'b'}), 12);
-    assert_int_equal(len, 3);
-    assert_memory_equal(qkv_encoded_chars(&e, 1, &len), ((int32_t[]){'c', '\n', 'd'}), 12);
-    assert_int_equal(len, 3);
+    assert_chars(&e, 0, "a b");
+    assert_chars(&e, 1, "c\nd");
+    qkv_encoded_free(&e);
+    qkv_tokenizer_free(tok);
+}
+
+/* A piece of a row that was split has its own characters, whatever the tokenizer adds around a
+ * text; one of a pair has those of both texts. */
+static void characters_of_pieces(void **state) {
+    (void)state;
+    static const char marks[] =
+        "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\","
+        "\"vocab\":{\"?\":0,\"<s>\":1,\"</s>\":2}},"
+        "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
+        "\"post_processor\":{\"type\":\"BertProcessing\","
+        "\"cls\":[\"<s>\",1],\"sep\":[\"</s>\",2]}}";
+    qkv_tokenizer *tok;
+    assert_ok(qkv_tokenizer_parse("marks", marks, sizeof marks - 1, &tok));
+    qkv_row rows[] = {{.text = {" ab  c de f ", 12}}, {.text = {"gh", 2}}, {.text = {"i j", 3}}};
+    qkv_row pair = {.text = {"a b", 3}, .second = {"c", 1}};
+    const qkv_tokenise_spec spec = {
+        .sides = 1, .max_tokens = 3, .too_long = QKV_TOO_LONG_SPLIT, .chars = true};
+    qkv_tokenise_counts counts;
+    qkv_encoded e;
+    qkv_encoded_init(&e, 1);
+    assert_ok(qkv_tokenise(tok, &(qkv_corpus){.rows = rows, .n = 3}, NULL, &spec, &e, &counts));
+    assert_ok(qkv_tokenise(tok, &(qkv_corpus){.rows = &pair, .n = 1}, NULL, &spec, &e, &counts));
+    assert_int_equal(e.n, 7);
+    assert_chars(&e, 0, "ab c"); /* <s> ab c */
+    assert_chars(&e, 1, "de f"); /* de f </s> */
+    assert_chars(&e, 2, "gh");   /* <s> gh </s>: not split */
+    assert_chars(&e, 3, "i j");  /* <s> i j */
+    assert_chars(&e, 4, "");     /* </s> */
+    assert_chars(&e, 5, "a b\nc");
+    assert_chars(&e, 6, "a b\nc");
     qkv_encoded_free(&e);
     qkv_tokenizer_free(tok);
 }
@@ -117,7 +155,8 @@ static void rows_in_two_sets(void **state) {
     assert_int_equal(n, 2);
 }
 
-/* Ids 10 … 19 go on with a word: all tokens of a word are guessed, or none; about the asked share of words is. */
+/* Ids 10 … 19 go on with a word: all tokens of a word are guessed, or none;
+ * about the asked share of words is. */
 static void whole_words(void **state) {
     (void)state;
     enum { VOCAB = 20, N = 400, LENGTH = 20 };
@@ -176,6 +215,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_long_rows),
         cmocka_unit_test(characters),
+        cmocka_unit_test(characters_of_pieces),
         cmocka_unit_test(rows_in_two_sets),
         cmocka_unit_test(whole_words),
     };

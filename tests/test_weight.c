@@ -1,4 +1,5 @@
-/* Weights in fewer bits: rounding, and products with them in every instruction set against a plain reference. */
+/* Weights in fewer bits: rounding, and products with them in every instruction set
+ * against a plain reference. */
 #include "harness.h"
 
 #include <math.h>
@@ -152,8 +153,8 @@ static void not_finite(void **state) {
     release(&w);
 }
 
-/* bf16 weights are those floats: the bits of the product with them expanded; in bf16, its other operand rounded too, where
- * the set multiplies pairs of them (those with 16 reals in a vector). */
+/* bf16 weights are those floats: the bits of the product with them expanded; in bf16, its other
+ * operand rounded too, where the set multiplies pairs of them (those with 16 reals in a vector). */
 static void bf16_is_its_floats(void **state) {
     (void)state;
     const qkv_kern *const *list;

@@ -9,7 +9,8 @@
 #define TINY_SEQUENCES 8
 #define TINY_ROWS      512
 
-/* Sequences with random ids below `vocab`, random trees, a label each, and the next token of each. */
+/* Sequences with random ids below `vocab`, random trees, a label each,
+ * and the next token of each. */
 typedef struct tiny_batch {
     int32_t n, rows;
     int32_t start[TINY_SEQUENCES + 1];
@@ -24,9 +25,11 @@ void tiny_batch_make(tiny_batch *b, const int32_t *lengths, int32_t n, int32_t v
 
 /* Defaults of a few dozen numbers, then the assignments; weights from the seed. */
 qkv_model *tiny_model(const char *assignments, bool for_training, uint64_t seed);
-/* The same for use, with larger weights: random ones give nearly flat distributions, these something to search. */
+/* The same for use, with larger weights: random ones give nearly flat distributions,
+ * these something to search. */
 qkv_model *tiny_sharp_model(const char *assignments, uint64_t seed);
-/* Log-probabilities of the token after `ids` (with the source src, where n_src > 0), by the full pass without a cache. */
+/* Log-probabilities of the token after `ids` (with the source src, where n_src > 0),
+ * by the full pass without a cache. */
 void tiny_next(qkv_tape *t, qkv_model *m, const int32_t *src, int32_t n_src, const int32_t *ids,
                int32_t n, int32_t vocab, double *out);
 /* Only the configuration, and whether a model can be built from it. */

@@ -17,7 +17,8 @@ typedef struct looking {
 
 /* ---- names ---- */
 
-/* A token as the reader knows it: its part of the text, or (marks that stand for nothing in it) its own name. */
+/* A token as the reader knows it: its part of the text, or (marks that stand for nothing in it)
+ * its own name. */
 static const char *token_name(looking *l, const qkv_text *text, const qkv_encoding *e, size_t i) {
     uint32_t from = e->begin[i], to = e->end[i];
     while (from < to && text->data[from] == ' ') from++;
@@ -51,7 +52,8 @@ static qkv_tokens tokens_of(const qkv_encoding *e, int32_t start[2]) {
     return (qkv_tokens){.layout = {.n = 1, .start = start}, .ids = e->ids, .rows = (int64_t)e->n};
 }
 
-/* The target as the decoder reads it: what was given, or what the model says, after the mark of its beginning. */
+/* The target as the decoder reads it: what was given, or what the model says,
+ * after the mark of its beginning. */
 static qkv_status encode_target(looking *l, qkv_translations *said) {
     const qkv_text_model *m = l->m;
     if (l->own_target) {
@@ -131,7 +133,8 @@ static qkv_status put_part(looking *l, qkv_attention_part shape, size_t first, s
     return QKV_OK;
 }
 
-/* The names of target tokens: as they are read (the mark first), or as they are written (the end last). */
+/* The names of target tokens: as they are read (the mark first),
+ * or as they are written (the end last). */
 static const char **target_names(looking *l, bool written) {
     const char **inner = token_names(l, &l->target, &l->written);
     const char **names = qkv_arena_alloc(l->arena, (l->written.n + 1) * sizeof *names);

@@ -28,7 +28,8 @@ qkv_status qkv_bench_int(const qkv_bench_args *args, const char *key, int64_t mi
                          int64_t *value);
 qkv_status qkv_bench_real(const qkv_bench_args *args, const char *key, double min, double max,
                           double *value);
-qkv_status qkv_bench_precision(const qkv_bench_args *args, qkv_precision *value); /* key "precision" */
+/* Key "precision". */
+qkv_status qkv_bench_precision(const qkv_bench_args *args, qkv_precision *value);
 /* Walks all values of a key that may be repeated: start with *cursor = 0; NULL at the end. */
 const char *qkv_bench_next(const qkv_bench_args *args, const char *key, size_t *cursor);
 

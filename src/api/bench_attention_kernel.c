@@ -1,6 +1,6 @@
 /* The cost of attention alone, forward + backward, over the length of one sequence: full, causal, a
- * local window, and BigBird. Useful work is 4·d multiply-adds' operations for each pair (query, key)
- * that is seen, times three for forward and backward; what is not seen counts nothing. */
+ * local window, and BigBird. Useful work is 4·d multiply-adds' operations for each pair (query,
+ * key) that is seen, times three for forward and backward; what is not seen counts nothing. */
 #include "api/bench.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -124,7 +124,8 @@ static void write_line(const line *l, qkv_json_out *json, qkv_buf *out) {
     qkv_json_close(json, '}');
 }
 
-/* Memory that was never written is one page of zeros, which would be read from the nearest cache. */
+/* Memory that was never written is one page of zeros,
+ * which would be read from the nearest cache. */
 static void fill(const work *w) {
     for (int64_t i = 0; i < 8 * w->n * w->heads * w->width; i++)
         w->memory[i] = (real)((double)(i % 1000) / 500 - 1);
@@ -189,6 +190,7 @@ static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
 }
 
 const qkv_benchmark qkv_bench_attention_kernel = {
-    .keys = (const char *const[]){"heads", "width", "min", "max", "seconds", "pattern", "precision", NULL},
+    .keys = (const char *const[]){"heads", "width", "min", "max", "seconds", "pattern", "precision",
+                                  NULL},
     .run = run,
 };

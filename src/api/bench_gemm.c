@@ -1,5 +1,5 @@
-/* Matrix products of linear layers: forward, gradient of the input, gradient of the weights, for the
- * shapes in bench_gemm.def, as GFLOP/s and as a share of the peak that this CPU reaches from
+/* Matrix products of linear layers: forward, gradient of the input, gradient of the weights, for
+ * the shapes in bench_gemm.def, as GFLOP/s and as a share of the peak that this CPU reaches from
  * registers. The best of several runs counts: a shared machine can only make a run slower. */
 #include "api/bench.h"
 #include "base/clock.h"

@@ -11,8 +11,9 @@ typedef struct qkv_bench_model {
     double bytes; /* of the file */
 } qkv_bench_model;
 
-/* `weights` and `save` are keys: the format of the matrices (f32), and a file to leave the weights in (a temporary
- * one), so that other programs can do the same work. Unknown keys are the model's, over `settings`. */
+/* `weights` and `save` are keys: the format of the matrices (f32), and a file to leave the weights
+ * in (a temporary one), so that other programs can do the same work.
+ * Unknown keys are the model's, over `settings`. */
 qkv_status qkv_bench_model_make(const qkv_bench_args *args, const char *const *own_keys,
                                 qkv_task_kind task, const char *settings, qkv_bench_model *out);
 void qkv_bench_model_free(qkv_bench_model *m);

@@ -1,4 +1,5 @@
-/* Speed of a tokenizer: megabytes of text a second, encoded in one batch over all threads, and the time to load it. */
+/* Speed of a tokenizer: megabytes of text a second, encoded in one batch over all threads,
+ * and the time to load it. */
 #include "api/bench.h"
 #include "base/clock.h"
 #include "base/file.h"

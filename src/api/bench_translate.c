@@ -1,10 +1,12 @@
-/* qkv bench translate: beam search with a translator of Multi30k's size, random weights, fixed lengths.
+/* qkv bench translate: beam search with a translator of Multi30k's size, random weights,
+ * fixed lengths.
  *
  *     qkv bench translate --set beam=5 --set sentences=512 --set weights=int8
  *
- * Every target has the length of a made-up caption and no hypothesis ends before it, so that other programs can do the
- * same work. Useful work is two operations for each multiply-add: the encoder once, the decoder for every hypothesis.
- * Batched: all sentences at once; alone: one sentence after another. */
+ * Every target has the length of a made-up caption and no hypothesis ends before it, so that other
+ * programs can do the same work. Useful work is two operations for each multiply-add: the encoder
+ * once, the decoder for every hypothesis. Batched: all sentences at once; alone:
+ * one sentence after another. */
 #include "api/bench_model.h"
 #include "api/bench_works.h"
 #include "base/clock.h"

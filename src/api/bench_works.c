@@ -1,4 +1,5 @@
-/* The works: a classifier of film reviews, a small translator, a masked model, a language model of characters. */
+/* The works: a classifier of film reviews, a small translator, a masked model,
+ * a language model of characters. */
 #include "api/bench_works.h"
 #include "base/file.h"
 #include "base/mem.h"

@@ -11,8 +11,9 @@ typedef struct qkv_constraints {
     QKV_VEC(int32_t) start;
 } qkv_constraints;
 
-/* Forbids the words (as they are written where a text begins, and after a blank) and tokens that are
- * no text: padding, the beginning, masks; with no_unknown also the unknown token. Free in any case. */
+/* Forbids the words (as they are written where a text begins, and after a blank) and tokens that
+ * are no text: padding, the beginning, masks; with no_unknown also the unknown token.
+ * Free in any case. */
 qkv_status qkv_constraints_make(const qkv_text_model *m, const qkv_text *words, size_t n,
                                 bool no_unknown, qkv_constraints *out);
 void qkv_constraints_free(qkv_constraints *c);

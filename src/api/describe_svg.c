@@ -1,4 +1,5 @@
-/* A model as a block diagram: the parts of its description, one layer of each side standing for all. */
+/* A model as a block diagram: the parts of its description,
+ * one layer of each side standing for all. */
 #include "api/describe_svg.h"
 #include "draw/diagram.h"
 
@@ -85,8 +86,8 @@ static void add_part(side *s, const qkv_describe_part *p, const qkv_config *c, b
     s->stack.group_to = i + 1;
 }
 
-/* Residual paths around each part of a layer. The description names a part's norm before it; with post-norm it
- * stands behind, after the sum. */
+/* Residual paths around each part of a layer. The description names a part's norm before it; with
+ * post-norm it stands behind, after the sum. */
 static void add_residuals(side *s, bool pre_norm) {
     for (size_t i = s->stack.group_from; i < s->stack.group_to; i++) {
         if (s->blocks[i].kind == QKV_BLOCK_NORM) continue;

@@ -81,8 +81,9 @@ static bool take_token(void *user, int32_t id, double log_prob) {
 
 /* ---- the prompt ---- */
 
-/* A prompt as the tokenizer frames a text, but open at its end. One without tokens becomes a line end
- * (what comes before any text), or, where that is no token either, the beginning-of-text token. */
+/* A prompt as the tokenizer frames a text, but open at its end. One without tokens becomes a line
+ * end (what comes before any text), or, where that is no token either,
+ * the beginning-of-text token. */
 static qkv_status encode_prompt(const qkv_text_model *m, const char *prompt, size_t len,
                                 qkv_encoding *e) {
     const qkv_encode_options whole = {.max_tokens = SIZE_MAX};

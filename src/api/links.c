@@ -1,6 +1,6 @@
-/* Word alignment from attention. A word is what blanks separate; its attention is the sum over its tokens, on both
- * sides, and each target word is linked to the source word that it attends to most (to none, when the end of the source
- * gets more: there attention goes that is not needed). */
+/* Word alignment from attention. A word is what blanks separate; its attention is the sum over its
+ * tokens, on both sides, and each target word is linked to the source word that it attends to most
+ * (to none, when the end of the source gets more: there attention goes that is not needed). */
 #include "api/translate.h"
 #include "base/mem.h"
 

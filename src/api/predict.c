@@ -1,5 +1,5 @@
-/* Classes and vectors of texts: encode, group into batches of some thousand tokens, run. A batch holds no padding and a
- * row depends on its own text only, so the grouping changes no bit. */
+/* Classes and vectors of texts: encode, group into batches of some thousand tokens, run. A batch
+ * holds no padding and a row depends on its own text only, so the grouping changes no bit. */
 #include "api/predict.h"
 #include "base/mem.h"
 #include "base/queue.h"
@@ -84,17 +84,14 @@ qkv_status qkv_texts_chars(qkv_tape *t, const qkv_text_model *m, const qkv_text 
                            qkv_tokens *src) {
     if (!qkv_tokenise_spec_of(qkv_model_config(m->model)).chars) return QKV_OK;
     const int32_t n = src->layout.n;
-    size_t room = 1;
-    for (int32_t i = 0; i < n; i++) room += texts[i].len;
-    int32_t *chars = qkv_tape_alloc(t, NULL, room * sizeof *chars);
-    int64_t *start = qkv_tape_alloc(t, NULL, ((size_t)n + 1) * sizeof *start);
-    if (!chars || !start) return qkv_tape_status(t);
-    start[0] = 0;
-    for (int32_t i = 0; i < n; i++)
-        start[i + 1] = start[i] + qkv_tokenise_chars(texts[i], chars + start[i]);
+    qkv_chars *chars = qkv_tape_alloc(t, NULL, (size_t)n * sizeof *chars);
+    for (int32_t i = 0; i < n && chars; i++) {
+        int32_t *own = qkv_tape_alloc(t, NULL, texts[i].len * sizeof *own);
+        if (!own) break;
+        chars[i] = (qkv_chars){.at = own, .n = qkv_tokenise_chars(texts[i], own)};
+    }
     src->chars = chars;
-    src->char_start = start;
-    return QKV_OK;
+    return qkv_tape_status(t);
 }
 
 static qkv_status run_batch(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,

@@ -4,14 +4,14 @@
 
 #include "api/textmodel.h"
 
-/* What a text becomes on its way into the model: ids with the marks that the task puts around them. For an
- * encoder-decoder this is the source. */
+/* What a text becomes on its way into the model: ids with the marks that the task puts around them.
+ * For an encoder-decoder this is the source. */
 qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size_t n, bool offsets,
                             qkv_encoding *out);
 void qkv_encodings_free(qkv_encoding *e, size_t n);
 
-/* Structural positions (else nothing): the tree of each text of the batch, among those that were read before. The
- * encodings must have offsets. */
+/* Structural positions (else nothing): the tree of each text of the batch, among those that were
+ * read before. The encodings must have offsets. */
 qkv_status qkv_texts_trees(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
                            const qkv_encoding *e, qkv_tokens *batch);
 

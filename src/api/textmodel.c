@@ -124,7 +124,8 @@ static qkv_status read_config(const char *path, qkv_config *config, qkv_labels *
 
 /* ---- tapes ---- */
 
-/* What calls leave for the next ones. Tapes keep their memory; there are never more of them than calls ran at once. */
+/* What calls leave for the next ones. Tapes keep their memory;
+ * there are never more of them than calls ran at once. */
 struct qkv_tape_pool {
     pthread_mutex_t lock;
     QKV_VEC(qkv_tape *) idle;
@@ -152,7 +153,8 @@ static void free_pool(struct qkv_tape_pool *p) {
 
 qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out) {
     *out = NULL;
-    /* Sessions of decoders pack the weights when the first of them begins: not under the eyes of another call. */
+    /* Sessions of decoders pack the weights when the first of them begins:
+     * not under the eyes of another call. */
     if (qkv_task_shapes[qkv_model_config(m->model)->task].decoder)
         QKV_TRY(qkv_params_pack(qkv_model_params(m->model)));
     pthread_mutex_lock(&m->tapes->lock);
@@ -185,8 +187,8 @@ size_t qkv_text_model_cut(const qkv_text_model *m) {
 
 /* ---- opening ---- */
 
-/* The path of a file that a model folder must have. Without the folder there is no such model; a folder without the file is
- * a damaged one. */
+/* The path of a file that a model folder must have. Without the folder there is no such model; a
+ * folder without the file is a damaged one. */
 static qkv_status part_path(const char *folder, const char *name, qkv_buf *path) {
     qkv_buf_clear(path);
     QKV_TRY(qkv_path_join(path, folder, name));

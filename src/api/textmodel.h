@@ -18,7 +18,8 @@ struct qkv_text_model {
     qkv_trees trees; /* of texts to come; see qkv_text_model_read_trees */
 };
 
-/* A tape for one call: a model is read only, so any number of threads may use one, each with a tape of its own. */
+/* A tape for one call: a model is read only, so any number of threads may use one,
+ * each with a tape of its own. */
 qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out);
 void qkv_text_model_return(const qkv_text_model *m, qkv_tape *t);
 
@@ -36,10 +37,12 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *confi
 /* How a task's texts become ids. */
 qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config);
 /* The trees too, for a model that has structural positions: there must be some then. */
-qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_config *config, const qkv_trees *trees);
+qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_config *config,
+                                   const qkv_trees *trees);
 qkv_corpus_shape qkv_corpus_shape_of(qkv_task_kind task);
 
-/* A tokenizer file or folder to open, or the name of a kind to train on the corpus, with config's vocab_size. */
+/* A tokenizer file or folder to open, or the name of a kind to train on the corpus,
+ * with config's vocab_size. */
 qkv_status qkv_tokenizer_for(const char *wanted, const qkv_corpus *corpus, const qkv_config *config,
                              bool lowercase, qkv_tokenizer **out);
 

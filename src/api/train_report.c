@@ -1,5 +1,6 @@
-/* What a person sees of a run and finds in its folder: the header with what it will take, log.jsonl, the event file, and at the
- * end the loss curve and the model card. The curve is drawn from the log, so it is whole after any number of resumes. */
+/* What a person sees of a run and finds in its folder: the header with what it will take,
+ * log.jsonl, the event file, and at the end the loss curve and the model card. The curve is drawn
+ * from the log, so it is whole after any number of resumes. */
 #include "api/train_run.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -86,8 +87,8 @@ qkv_status qkv_run_open_log(qkv_run *r, int64_t step) {
     return status;
 }
 
-/* A full disk must not end a training for want of a log line: failures here are passed over. `loss` is that of the steps
- * since the last line, or of the validation. */
+/* A full disk must not end a training for want of a log line: failures here are passed over. `loss`
+ * is that of the steps since the last line, or of the validation. */
 static void write_log(qkv_run *r, const qkv_progress *p, double loss) {
     const bool step = p->kind == QKV_PROGRESS_STEP;
     fprintf(r->log,
@@ -158,7 +159,8 @@ static qkv_status describe_batch(const qkv_run *r, int64_t batch_tokens, qkv_des
     return qkv_describe_make(r->model, batch < 1 ? 1 : batch, length, d);
 }
 
-/* Bytes of memory that training takes: arrays parallel to the weights, what a step keeps, the ids. */
+/* Bytes of memory that training takes: arrays parallel to the weights, what a step keeps,
+ * the ids. */
 static double bytes_needed(const qkv_run *r, const qkv_train_config *c, const qkv_description *d) {
     const double views = c->r_drop > 0 ? 2 : 1,
                  copies = 4 + (c->ema > 0) + (c->average > 1 ? 1 + (double)c->average : 0);
@@ -167,7 +169,8 @@ static double bytes_needed(const qkv_run *r, const qkv_train_config *c, const qk
            4 * (double)(qkv_encoded_tokens(&r->train_ids) + qkv_encoded_tokens(&r->valid_ids));
 }
 
-/* Bytes that can be had without swapping: what the kernel calls available, or what a container is given; 0: unknown. */
+/* Bytes that can be had without swapping: what the kernel calls available,
+ * or what a container is given; 0: unknown. */
 static double available_memory(double *total) {
     double kib = 0, all = 0, limit = 0, used = 0;
     char line[128];

@@ -1,9 +1,9 @@
 /* qkv_train: from text files to a model folder.
  *
- *   read the corpus → train (or open) a tokenizer → ids → choose sizes → build the model → loop → folder
+ *   corpus → tokenizer, trained or opened → ids → sizes chosen → model built → loop → folder
  *
- * The run folder is the model folder: config.json, tokenizer.json, model.safetensors (the best weights), README.md, beside
- * run.json (the effective settings), log.jsonl and checkpoints/. */
+ * The run folder is the model folder: config.json, tokenizer.json, model.safetensors (the best
+ * weights), README.md, beside run.json (the effective settings), log.jsonl and checkpoints/. */
 #include "api/train_run.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -32,7 +32,8 @@ static qkv_status load_config(const char *folder, qkv_config *config) {
     return status;
 }
 
-/* From a model of another task come sizes and weights; how not to overfit, and n-grams, are the new task's own matter. */
+/* From a model of another task come sizes and weights;
+ * how not to overfit, and n-grams, are the new task's own matter. */
 static qkv_status assign_init(qkv_run *r) {
     qkv_config usual;
     qkv_config_default(&usual);
@@ -46,8 +47,8 @@ static qkv_status assign_init(qkv_run *r) {
     return QKV_OK;
 }
 
-/* Defaults, then the preset's or the first model's sizes, then what the request says. A vocabulary that nobody
- * asks for is 0, to be chosen from the data. */
+/* Defaults, then the preset's or the first model's sizes, then what the request says. A vocabulary
+ * that nobody asks for is 0, to be chosen from the data. */
 static qkv_status assign(qkv_run *r, const char *preset) {
     qkv_settings groups[2] = {qkv_config_settings(&r->config), qkv_train_settings(&r->train)};
     qkv_config_default(&r->config);
@@ -122,8 +123,8 @@ static int64_t corpus_bytes(const qkv_corpus *c) {
 
 /* ---- tokenizer ---- */
 
-/* Encoders read words, whatever their case; others must be able to write. A classifier takes a rare word for unknown: its
- * pieces would only remind it of other words. */
+/* Encoders read words, whatever their case; others must be able to write. A classifier takes a rare
+ * word for unknown: its pieces would only remind it of other words. */
 static qkv_status train_tokenizer(qkv_run *r) {
     const bool classifies = r->task == QKV_TASK_CLASSIFY,
                words = classifies || r->task == QKV_TASK_MLM;
@@ -138,7 +139,8 @@ static qkv_status train_tokenizer(qkv_run *r) {
     return qkv_tokenizer_for(kind, &r->corpus, &r->config, lowercase, &r->tokenizer);
 }
 
-/* In this order: the run's own (resuming; `own` NULL: there is no folder), that of the model to start from, a file, a kind to train. */
+/* In this order: the run's own (resuming; `own` NULL: there is no folder), that of the model to
+ * start from, a file, a kind to train. */
 static qkv_status get_tokenizer(qkv_run *r, const char *own) {
     qkv_buf path = {0};
     if (own && qkv_file_exists(own)) {
@@ -166,8 +168,9 @@ static void hold_out(const qkv_run *r, bool *train, bool *valid) {
     const bool stream = r->corpus.shape == QKV_CORPUS_STREAM;
     const bool any = !r->has_valid_corpus && n >= (stream ? 2 : 20);
     const qkv_rng rng = {.seed = (uint64_t)r->train.seed, .stream = 0x73706c6974};
-    /* Rows that stand together are often alike (reviews of one film, sentences of one page): with some of them on
-     * either side the held-out ones would flatter. So a large file is held out in blocks. */
+    /* Rows that stand together are often alike (reviews of one film, sentences of one page): with
+     * some of them on either side the held-out ones would flatter.
+     * So a large file is held out in blocks. */
     const size_t block = n < 1600       ? 1
                          : n / 800 > 32 ? 32
                                         : n / 800,
@@ -179,7 +182,8 @@ static void hold_out(const qkv_run *r, bool *train, bool *valid) {
     }
 }
 
-/* The ids of the rows in `take`, by way of the run's cache where there is a folder; trees and characters are not kept in it. */
+/* The ids of the rows in `take`, by way of the run's cache where there is a folder; trees and
+ * characters are not kept in it. */
 static qkv_status make_set(qkv_run *r, const qkv_corpus *corpus, const bool *take, const char *name,
                            qkv_encoded *out, qkv_tokenise_counts *counts) {
     qkv_tokenise_spec spec = qkv_tokenise_spec_of(&r->config);
@@ -218,8 +222,8 @@ static qkv_status find_rows(qkv_run *r, const bool *take) {
     return QKV_OK;
 }
 
-/* Which tokens go on with the word of the token before: "##" says so, "▁" and "Ġ" (a blank) say the opposite; other
- * tokenizers do not tell, and each token is a word. */
+/* Which tokens go on with the word of the token before: "##" says so, "▁" and "Ġ" (a blank) say the
+ * opposite; other tokenizers do not tell, and each token is a word. */
 static qkv_status find_words(qkv_run *r) {
     const size_t n = qkv_tokenizer_size(r->tokenizer);
     size_t joined = 0, opened = 0, len;
@@ -242,8 +246,8 @@ static qkv_status find_words(qkv_run *r) {
 
 enum { LITTLE_TEXT = 1 << 23 }; /* bytes */
 
-/* What of the n-grams depends on the size of the data: whether how words are written tells more than it costs, and rows
- * enough for most of the n-grams and no more. */
+/* What of the n-grams depends on the size of the data: whether how words are written tells more
+ * than it costs, and rows enough for most of the n-grams and no more. */
 static void choose_ngrams(qkv_run *r) {
     qkv_config *c = &r->config;
     const int64_t bytes = corpus_bytes(&r->corpus);
@@ -371,12 +375,12 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
 
 /* ---- the run ---- */
 
-/* By an estimate: a token has some four bytes. A preset without attention is none for those who ask for some kind of it. */
+/* By an estimate: a token has some four bytes. A preset without attention is none for
+ * those who ask for some kind of it. */
 static const char *preset_by_size(const qkv_run *r) {
     const qkv_config *c = &r->config;
-    const char *name = qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4);
-    const bool asked = c->position != QKV_POSITION_LEARNED || c->attention != QKV_PATTERN_FULL;
-    return asked && strcmp(name, "classifier-small") == 0 ? "classifier" : name;
+    return qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4,
+                          c->position != QKV_POSITION_LEARNED || c->attention != QKV_PATTERN_FULL);
 }
 
 /* The tokenizer and the ids; with `folder` the tokenizer is kept there, or found. */
@@ -412,7 +416,8 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
     return folder ? check_settings(r) : QKV_OK;
 }
 
-/* Rank 0 makes what is missing in the folder (tokenizer, ids, settings); the others then find it there. */
+/* Rank 0 makes what is missing in the folder (tokenizer, ids, settings);
+ * the others then find it there. */
 static qkv_status prepare_ranks(qkv_run *r, const qkv_train_request *request) {
     const int rank = qkv_parallel_rank();
     *r = (qkv_run){.lock = -1};
@@ -420,7 +425,8 @@ static qkv_status prepare_ranks(qkv_run *r, const qkv_train_request *request) {
     return qkv_parallel_agree(rank > 0 ? qkv_run_prepare(r, request, true) : QKV_OK);
 }
 
-/* Weights of another model, where names and shapes agree; says which were not there and which are of no use. */
+/* Weights of another model, where names and shapes agree;
+ * says which were not there and which are of no use. */
 static qkv_status take_weights(qkv_run *r) {
     qkv_buf path = {0};
     qkv_weights_taken t = {0};
@@ -442,7 +448,8 @@ static qkv_status take_weights(qkv_run *r) {
 qkv_status qkv_run_model(qkv_run *r) {
     QKV_TRY(qkv_model_build(&r->config, &r->model));
     QKV_TRY(qkv_run_check_memory(r));
-    /* A row's state may lie on another rank: then tables are updated like all else, which gives the same bits. */
+    /* A row's state may lie on another rank: then tables are updated like all else,
+     * which gives the same bits. */
     if (qkv_parallel_size() > 1) qkv_params_densify(qkv_model_params(r->model));
     QKV_TRY(qkv_model_allocate(r->model, true));
     qkv_model_initialise(r->model, (uint64_t)r->train.seed);
@@ -493,7 +500,8 @@ qkv_status qkv_train(const qkv_train_request *request) {
     qkv_status status = prepare_ranks(&r, request);
     if (status == QKV_OK) status = qkv_run_model(&r);
     if (status == QKV_OK) status = train(&r);
-    /* These all ranks have alike. After others a rank just goes, and the launcher ends those that wait for it. */
+    /* These all ranks have alike. After others a rank just goes,
+     * and the launcher ends those that wait for it. */
     if (status == QKV_OK || status == QKV_INTERRUPTED || status == QKV_NUMERIC) qkv_parallel_end();
     qkv_run_free(&r);
     return status;

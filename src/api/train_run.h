@@ -34,8 +34,8 @@ typedef struct qkv_run {
 
 /* ---- train_run.c ---- */
 
-/* Settings, texts, tokenizer, ids; with `folder` the run's folder too: locked, checked against what is there, or begun. To be
- * freed in any case. */
+/* Settings, texts, tokenizer, ids; with `folder` the run's folder too: locked, checked against what
+ * is there, or begun. To be freed in any case. */
 qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool folder);
 /* The model: built, initialised, or begun from another's weights. */
 qkv_status qkv_run_model(qkv_run *r);
@@ -43,7 +43,8 @@ void qkv_run_free(qkv_run *r);
 
 /* ---- train_report.c: what a person sees and finds ---- */
 
-/* Opens log.jsonl and the event file. What the log says of steps after `step` (they will be made again) is cut off first. */
+/* Opens log.jsonl and the event file. What the log says of steps after `step` (they
+ * will be made again) is cut off first. */
 qkv_status qkv_run_open_log(qkv_run *r, int64_t step);
 /* A qkv_loop.progress: writes to the log and passes on; `user` is the run. */
 bool qkv_run_tell(void *user, const qkv_progress *p);

@@ -84,8 +84,8 @@ static qkv_status encode_all(job *j) {
                                       j->prefixes);
 }
 
-/* The tokens that a translation of `item` may have: its shortlist, the end, its prefix, and, where both sides share
- * a vocabulary, the source's own: names and numbers stay as they are. */
+/* The tokens that a translation of `item` may have: its shortlist, the end, its prefix, and, where
+ * both sides share a vocabulary, the source's own: names and numbers stay as they are. */
 static qkv_status limit(job *j, qkv_search_item *item, uint8_t *mark) {
     const qkv_shortlist *s = &j->m->shortlist;
     const int32_t vocab = s->target_vocab;
@@ -115,7 +115,8 @@ static qkv_status limit_all(job *j) {
     return status;
 }
 
-/* What the search gets: the source ends with the end of text, the translation goes on from the beginning of text. */
+/* What the search gets: the source ends with the end of text,
+ * the translation goes on from the beginning of text. */
 static qkv_status make_items(job *j) {
     const qkv_config *c = qkv_model_config(j->m->model);
     const int32_t *begin = j->m->spec.bos >= 0 ? &j->m->spec.bos : &j->m->spec.eos;

@@ -16,7 +16,8 @@
 #define RED_ZONE 0
 #endif
 
-/* Few blocks: pages that are not used cost nothing, but each block may waste most of its last one, of 2 MiB. */
+/* Few blocks: pages that are not used cost nothing, but each block may waste most of its last one,
+ * of 2 MiB. */
 #define BLOCK_MIN ((size_t)1 << 16)
 #define BLOCK_MAX ((size_t)1 << 28) /* unless one piece needs more */
 
@@ -62,7 +63,8 @@ void *qkv_arena_alloc(qkv_arena *a, size_t bytes) {
     if (qkv_add_over(bytes, QKV_ALIGN - 1 + RED_ZONE, &need)) return qkv_alloc(SIZE_MAX);
     need -= need % QKV_ALIGN;
     while (!a->current || a->current->size - a->current->used < need) {
-        /* Later blocks are empty ones kept from before a rewind; take the next that is large enough. */
+        /* Later blocks are empty ones kept from before a rewind;
+         * take the next that is large enough. */
         qkv_arena_block **link = a->current ? &a->current->next : &a->first;
         if (!*link) {
             size_t size = a->used > BLOCK_MAX / 8 ? BLOCK_MAX : a->used * 8;
@@ -123,8 +125,9 @@ void qkv_arena_rewind(qkv_arena *a, qkv_arena_mark mark) {
 
 void qkv_arena_reset(qkv_arena *a) {
     if (a->first && a->first->next) {
-        /* Several blocks: what one step needs fits in one from now on, and a little more, since the next batch may be
-         * a little larger (pages that are not used cost nothing). If that is refused, go on with several. */
+        /* Several blocks: what one step needs fits in one from now on, and a little more, since the
+         * next batch may be a little larger (pages that are not used cost nothing). If that is
+         * refused, go on with several. */
         size_t size = a->high_water + a->high_water / 8;
         blocks_free(a->first);
         a->first = a->current = NULL;

@@ -1,7 +1,8 @@
 /* An arena: memory that is handed out in order and given back all at once.
  *
- * Blocks are chained, so pointers never move while in use. After the first step the arena has one block
- * of its high-water mark, and a training step allocates nothing. Under ASan the free part is poisoned. */
+ * Blocks are chained, so pointers never move while in use. After the first step the arena has one
+ * block of its high-water mark, and a training step allocates nothing.
+ * Under ASan the free part is poisoned. */
 #ifndef QKV_BASE_ARENA_H
 #define QKV_BASE_ARENA_H
 
@@ -33,7 +34,8 @@ char *qkv_arena_printf(qkv_arena *a, const char *format, ...) __attribute__((for
 qkv_arena_mark qkv_arena_here(const qkv_arena *a);
 void qkv_arena_rewind(qkv_arena *a, qkv_arena_mark mark);
 
-/* Gives everything back and, if there are several blocks, joins them into one of the high-water size. */
+/* Gives everything back and, if there are several blocks,
+ * joins them into one of the high-water size. */
 void qkv_arena_reset(qkv_arena *a);
 
 #endif

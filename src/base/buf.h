@@ -20,14 +20,16 @@ void qkv_buf_printf(qkv_buf *b, const char *format, ...) __attribute__((format(p
 /* Room for n more bytes at the end; returns where they go (len is advanced), NULL on failure. */
 void *qkv_buf_extend(qkv_buf *b, size_t n);
 
-/* A typed growable array: `QKV_VEC(int32_t) ids = {0}; if (!QKV_PUSH(ids, 7)) return QKV_FAILED;` */
+/* A typed growable array:
+ * `QKV_VEC(int32_t) ids = {0}; if (!QKV_PUSH(ids, 7)) return QKV_FAILED;` */
 #define QKV_VEC(type)                                                                              \
     struct {                                                                                       \
         type *at;                                                                                  \
         size_t n, cap;                                                                             \
     }
 #define QKV_PUSH(v, value)                                                                         \
-    (qkv_vec_grow((void **)&(v).at, (v).n, &(v).cap, sizeof *(v).at) && (((v).at[(v).n++] = (value)), true))
+    (qkv_vec_grow((void **)&(v).at, (v).n, &(v).cap, sizeof *(v).at) &&                            \
+     (((v).at[(v).n++] = (value)), true))
 /* Makes room for one more element; false (message set) when there is no memory. */
 bool qkv_vec_grow(void **at, size_t n, size_t *cap, size_t size);
 

@@ -21,7 +21,8 @@ qkv_status qkv_fail(qkv_status code, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    /* One line, whatever a stranger's file has for a name: no control character reaches a terminal or a log. */
+    /* One line, whatever a stranger's file has for a name:
+     * no control character reaches a terminal or a log. */
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     memcpy(message, text, sizeof message);

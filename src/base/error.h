@@ -1,17 +1,20 @@
 /* Errors: a code to return, a sentence to read.
  *
- * The sentence lives per thread (like errno, but with words), so no function needs an error argument.
- * It says what, where, why and how to mend it, in that order, without a final newline. */
+ * The sentence lives per thread (like errno, but with words), so no function needs an error
+ * argument. It says what, where, why and how to mend it, in that order, without a final newline. */
 #ifndef QKV_BASE_ERROR_H
 #define QKV_BASE_ERROR_H
 
 #include "qkv.h"
 
-/* Stores the message and returns `code`, so that a failing function ends in `return qkv_fail(…)`. */
+/* Stores the message and returns `code`, so that a failing function ends in
+ * `return qkv_fail(…)`. */
 qkv_status qkv_fail(qkv_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts "text: " in front of the stored message: context that only the caller knows. Returns `code`. */
-qkv_status qkv_fail_in(qkv_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Puts "text: " in front of the stored message: context that only the caller knows.
+ * Returns `code`. */
+qkv_status qkv_fail_in(qkv_status code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Forwards a failure to the caller. */
 #define QKV_TRY(call)                                                                              \

@@ -21,7 +21,8 @@ void qkv_mem_fail(uint64_t n, bool forever) {
     atomic_store(&fail_at, n ? atomic_load(&n_allocations) + n : 0);
 }
 
-/* Counts one allocation; false when the tests want this one to fail, or no object can be so large. */
+/* Counts one allocation; false when the tests want this one to fail,
+ * or no object can be so large. */
 static bool may_allocate(size_t bytes) {
     uint64_t number = atomic_fetch_add(&n_allocations, 1) + 1;
     uint64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);

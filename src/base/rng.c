@@ -48,7 +48,8 @@ uint64_t qkv_rng_below(qkv_rng key, uint64_t index, uint64_t n) {
 }
 
 uint64_t qkv_rng_permute(qkv_rng key, uint64_t n, uint64_t i) {
-    /* A four-round Feistel network permutes the next even power of two; walk until we land below n. */
+    /* A four-round Feistel network permutes the next even power of two;
+     * walk until we land below n. */
     int bits = 2;
     while (bits < 64 && (uint64_t)1 << bits < n) bits += 2;
     uint64_t half = (uint64_t)bits / 2, mask = ((uint64_t)1 << half) - 1;

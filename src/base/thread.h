@@ -1,8 +1,8 @@
 /* Threads: OpenMP, with results that do not depend on how many there are.
  *
- * The rule: work is cut into items by the problem alone, never by the thread count; each output element is
- * written by one item; sums inside an item run in a fixed order; partial sums of items are added in item
- * order. Then any schedule gives the same bits. Use it as
+ * The rule: work is cut into items by the problem alone, never by the thread count; each output
+ * element is written by one item; sums inside an item run in a fixed order; partial sums of items
+ * are added in item order. Then any schedule gives the same bits. Use it as
  *     QKV_PARALLEL_FOR
  *     for (int64_t i = 0; i < n; i++) …
  */
@@ -11,7 +11,8 @@
 
 #include <omp.h>
 
-int qkv_threads(void); /* qkv.h; said again here so that kernels do not depend on the whole public header */
+/* qkv.h; said again here so that kernels do not depend on the whole public header */
+int qkv_threads(void);
 
 #define QKV_PRAGMA(x) _Pragma(#x)
 /* equal items */
@@ -22,7 +23,8 @@ int qkv_threads(void); /* qkv.h; said again here so that kernels do not depend o
 /* elements of light work from which a parallel region pays */
 #define QKV_PARALLEL_FROM 32768
 /* unequal items: give large ones first */
-#define QKV_PARALLEL_FOR_UNEVEN QKV_PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(qkv_threads()))
+#define QKV_PARALLEL_FOR_UNEVEN                                                                    \
+    QKV_PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(qkv_threads()))
 #define QKV_PARALLEL_FOR_UNEVEN_IF(cond)                                                           \
     QKV_PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(qkv_threads()) if (cond))
 

@@ -6,12 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes one code point at s (n > 0 bytes there). Returns its length 1…4; on a malformed sequence returns 1
- * and sets *cp to −1 (overlong forms, surrogates and values over 10FFFF are malformed). */
+/* A text's code points. */
+typedef struct qkv_chars {
+    const int32_t *at;
+    int64_t n;
+} qkv_chars;
+
+/* Decodes one code point at s (n > 0 bytes there). Returns its length 1…4; on a malformed sequence
+ * (overlong forms, surrogates and values over 10FFFF too) returns 1 and sets *cp to −1. */
 int qkv_utf8_decode(const char *s, size_t n, int32_t *cp);
-int qkv_utf8_encode(int32_t cp, char out[4]);               /* length written; cp must be a scalar value */
-size_t qkv_utf8_valid(const char *s, size_t n);              /* bytes before the first malformed one; n if none */
-size_t qkv_utf8_count(const char *s, size_t n);              /* code points; a malformed byte counts one */
-size_t qkv_utf8_complete(const char *s, size_t n);           /* bytes before an unfinished character at the end */
+int qkv_utf8_encode(int32_t cp, char out[4]);      /* length written; cp must be a scalar value */
+size_t qkv_utf8_valid(const char *s, size_t n);    /* bytes before the first malformed one, or n */
+size_t qkv_utf8_count(const char *s, size_t n);    /* code points; a malformed byte counts one */
+size_t qkv_utf8_complete(const char *s, size_t n); /* bytes before an unfinished one at the end */
 
 #endif

@@ -4,8 +4,9 @@
 
 #include "data/corpus.h"
 
-/* How many of the rows of b that `take_b` marks (NULL: all) have the texts of a marked row of a. *line gets the line of the
- * first of them. Told by a 64-bit hash of the texts; labels do not count. */
+/* How many of the rows of b that `take_b` marks (NULL: all) have the texts of a marked row of a.
+ * *line gets the line of the first of them. Told by a 64-bit hash of the texts;
+ * labels do not count. */
 qkv_status qkv_corpus_duplicates(const qkv_corpus *a, const bool *take_a, const qkv_corpus *b,
                                  const bool *take_b, int64_t *n, int64_t *line);
 

@@ -7,6 +7,7 @@
 #define QKV_DATA_ENCODED_H
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 /* Where ids go that are not to be kept in memory: a file, in blocks, with a hash over them. */
 enum { QKV_SPILL = 1 << 20 };
@@ -27,11 +28,13 @@ typedef struct qkv_encoded {
     int32_t *label; /* n, or NULL */
     size_t ids_cap, seq_cap;
     int64_t n_seq; /* sequences added so far: n·sides when whole */
-    /* Trees of the texts, when there are any: the node of each token of the first side, beside `ids`
-     * (0 for a target's); the heads of nodes 0 … of example i are head[head_start[i]] … head[head_start[i + 1] − 1]. */
+    /* Trees of the texts, when there are any: the node of each token of the first side, beside
+     * `ids` (0 for a target's); the heads of nodes 0 … of example i are head[head_start[i]] …
+     * head[head_start[i + 1] − 1]. */
     QKV_VEC(int32_t) node, head;
     QKV_VEC(int64_t) head_start;
-    /* The characters of the texts, when they are wanted: chars[char_start[i]] … chars[char_start[i + 1] − 1] of example i. */
+    /* The characters of the texts, when they are wanted: chars[char_start[i]] …
+     * chars[char_start[i + 1] − 1] of example i. */
     QKV_VEC(int32_t) chars;
     QKV_VEC(int64_t) char_start;
     qkv_spill *spill; /* ids are written there, and `ids` stays NULL; or NULL */
@@ -56,10 +59,12 @@ qkv_status qkv_encoded_tree(qkv_encoded *e, const int32_t *nodes, const int32_t 
 
 /* Gives the last whole example the n characters of its text. Use for all examples or none. */
 qkv_status qkv_encoded_add_chars(qkv_encoded *e, const int32_t *chars, int64_t n);
-/* Those of an example; NULL, and *n 0, where they are not kept. */
-static inline const int32_t *qkv_encoded_chars(const qkv_encoded *e, int64_t example, int64_t *n) {
-    *n = e->char_start.n ? e->char_start.at[example + 1] - e->char_start.at[example] : 0;
-    return e->char_start.n ? e->chars.at + e->char_start.at[example] : NULL;
+/* Those of an example; none where they are not kept.
+ * They stay where they are until more are added. */
+static inline qkv_chars qkv_encoded_chars(const qkv_encoded *e, int64_t example) {
+    if (e->char_start.n == 0) return (qkv_chars){0};
+    const int64_t *start = &e->char_start.at[example];
+    return (qkv_chars){e->chars.at + start[0], start[1] - start[0]};
 }
 
 static inline const int32_t *qkv_encoded_ids(const qkv_encoded *e, int64_t example, int side,

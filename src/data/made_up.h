@@ -15,7 +15,8 @@ typedef struct qkv_made_up {
 /* The row of the table named `name`; NULL: there is none. */
 const qkv_made_up *qkv_made_up_find(const char *name);
 
-/* Appends so many of the seed's rows: those to train on, or those held out. No row is ever both, for any seeds. */
+/* Appends so many of the seed's rows: those to train on, or those held out.
+ * No row is ever both, for any seeds. */
 void qkv_made_up_rows(const qkv_made_up *m, uint64_t seed, size_t rows, bool held_out,
                       qkv_buf *out);
 

@@ -1,5 +1,6 @@
-/* Numbers up to 999 999 and dates, written in words in one of three languages; the translation is their digits. Each
- * language has something to learn: English "and", German units before tens in one long word, French scores and elevens. */
+/* Numbers up to 999 999 and dates, written in words in one of three languages; the translation is
+ * their digits. Each language has something to learn: English "and", German units before tens in
+ * one long word, French scores and elevens. */
 #include "data/made_up.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Made-up reviews: some remarks, then a verdict; the label is the verdict's. Words alone do not tell it: remarks may say
- * the opposite, and a negation turns a word's meaning around. */
+/* Made-up reviews: some remarks, then a verdict; the label is the verdict's. Words alone do not
+ * tell it: remarks may say the opposite, and a negation turns a word's meaning around. */
 #include "data/made_up.h"
 
 static const char *const things[] = {"the film",  "the plot",       "the acting", "the music",

@@ -36,7 +36,7 @@ static qkv_status encode_side(const qkv_tokenizer *tok, const qkv_tokenise_spec 
                               int side) {
     const bool split = spec->too_long == QKV_TOO_LONG_SPLIT && spec->max_tokens > 0;
     const qkv_encode_options options = {.no_special = spec->no_special,
-                                        .offsets = spec->trees != NULL,
+                                        .offsets = spec->trees || (spec->chars && split),
                                         .max_tokens =
                                             split ? (size_t)INT32_MAX : (size_t)spec->max_tokens};
     if (spec->sides == 1 && b->n > 0 && b->rows[0]->second.data)
@@ -94,14 +94,14 @@ int64_t qkv_tokenise_chars(qkv_text text, int32_t *out) {
     return n;
 }
 
-/* Gives the example just added the characters of its row; a pair's stand on two lines. */
-static qkv_status add_chars(const qkv_row *row, qkv_encoded *out) {
-    int32_t *chars = qkv_alloc((row->text.len + 1 + row->second.len) * sizeof *chars);
+/* Gives the example just added the characters of its text; a pair's stand on two lines. */
+static qkv_status add_chars(qkv_text text, qkv_text second, qkv_encoded *out) {
+    int32_t *chars = qkv_alloc((text.len + 1 + second.len) * sizeof *chars);
     if (!chars) return QKV_FAILED;
-    int64_t n = qkv_tokenise_chars(row->text, chars);
-    if (row->second.len) {
+    int64_t n = qkv_tokenise_chars(text, chars);
+    if (second.len) {
         chars[n++] = '\n';
-        n += qkv_tokenise_chars(row->second, chars + n);
+        n += qkv_tokenise_chars(second, chars + n);
     }
     const qkv_status status = qkv_encoded_add_chars(out, chars, n);
     qkv_free(chars);
@@ -110,14 +110,29 @@ static qkv_status add_chars(const qkv_row *row, qkv_encoded *out) {
 
 const char *const qkv_too_long_names[] = {"cut", "split", "skip", NULL};
 
-/* One text as several examples of at most max_tokens. */
+/* The part of its text that tokens from … to − 1 of an encoding with offsets stand for. */
+static qkv_text part_of(qkv_text text, const qkv_encoding *e, int64_t from, int64_t to) {
+    size_t begin = text.len, end = 0;
+    for (int64_t i = from; i < to; i++) {
+        if (e->begin[i] >= e->end[i]) continue; /* what the tokenizer adds */
+        if (e->begin[i] < begin) begin = e->begin[i];
+        if (e->end[i] > end) end = e->end[i];
+    }
+    return (qkv_text){text.data + begin, end > begin ? end - begin : 0};
+}
+
+/* One text as several examples of at most max_tokens. Each has its own characters; those of a pair
+ * have all of the pair's, as an offset does not say in which of the two texts it lies. */
 static qkv_status add_pieces(const qkv_tokenise_spec *spec, const qkv_row *row,
                              const qkv_encoding *e, qkv_encoded *out) {
-    for (int64_t at = 0, n = (int64_t)e->n; at < n; at += spec->max_tokens) {
-        QKV_TRY(qkv_encoded_add(out, e->ids + at,
-                                n - at < spec->max_tokens ? n - at : spec->max_tokens));
+    for (int64_t at = 0, n = (int64_t)e->n, end; at < n; at = end) {
+        end = n - at < spec->max_tokens ? n : at + spec->max_tokens;
+        QKV_TRY(qkv_encoded_add(out, e->ids + at, end - at));
         if (spec->trees) QKV_TRY(add_tree(spec, row, e, at, out));
-        if (spec->chars) QKV_TRY(add_chars(row, out));
+        if (spec->chars) {
+            const qkv_text own = row->second.data ? row->text : part_of(row->text, e, at, end);
+            QKV_TRY(add_chars(own, row->second, out));
+        }
         if (row->label >= 0) QKV_TRY(qkv_encoded_label(out, row->label));
     }
     return QKV_OK;
@@ -143,7 +158,7 @@ static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *o
             QKV_TRY((spec->join ? qkv_encoded_extend : qkv_encoded_add)(
                 out, b->sides[side][i].ids, (int64_t)b->sides[side][i].n));
         if (spec->trees) QKV_TRY(add_tree(spec, b->rows[i], &b->sides[0][i], 0, out));
-        if (spec->chars) QKV_TRY(add_chars(b->rows[i], out));
+        if (spec->chars) QKV_TRY(add_chars(b->rows[i]->text, b->rows[i]->second, out));
         if (b->rows[i]->label >= 0) QKV_TRY(qkv_encoded_label(out, b->rows[i]->label));
     }
     return QKV_OK;

@@ -19,7 +19,7 @@ typedef struct qkv_tokenise_spec {
     bool join;          /* all rows become one stream */
     int64_t max_tokens; /* a longer side is cut here; 0: no limit */
     qkv_too_long too_long;
-    bool chars;             /* every example keeps the characters of its row too */
+    bool chars;             /* every example keeps the characters of its text too */
     const qkv_trees *trees; /* every text (source) must have one here, and gets it; or NULL */
 } qkv_tokenise_spec;
 
@@ -37,8 +37,9 @@ qkv_status qkv_tokenise(const qkv_tokenizer *tok, const qkv_corpus *corpus, cons
  * e->n. */
 void qkv_tokenise_nodes(const qkv_tree *tree, qkv_text text, const qkv_encoding *e, int32_t *nodes);
 
-/* A text as n-grams of characters see it: its code points, white space as one blank, none at the ends (−1 for what is no
- * UTF-8). Returns how many; `out` has room for as many as the text has bytes. */
+/* A text as n-grams of characters see it: its code points, white space as one blank, none at the
+ * ends (−1 for what is no UTF-8). Returns how many;
+ * `out` has room for as many as the text has bytes. */
 int64_t qkv_tokenise_chars(qkv_text text, int32_t *out);
 
 #endif

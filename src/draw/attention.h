@@ -1,4 +1,5 @@
-/* Attention as pictures: of a pass's parts (see qkv_attention_part in qkv.h), all layers and heads. */
+/* Attention as pictures: of a pass's parts (see qkv_attention_part in qkv.h),
+ * all layers and heads. */
 #ifndef QKV_DRAW_ATTENTION_H
 #define QKV_DRAW_ATTENTION_H
 
@@ -10,7 +11,8 @@ typedef struct qkv_attention_picture {
     size_t n;
 } qkv_attention_picture;
 
-/* Heads as small maps, and the mean of the last layer's heads with names: in the terminal, on paper. */
+/* Heads as small maps, and the mean of the last layer's heads with names:
+ * in the terminal, on paper. */
 qkv_status qkv_attention_terminal(const qkv_attention_picture *p, qkv_ink ink, qkv_buf *out);
 qkv_status qkv_attention_svg(const qkv_attention_picture *p, qkv_buf *out);
 /* One page with everything in it: pick a layer and a head, point at tokens. */

@@ -1,4 +1,5 @@
-/* Attention as one page: attention_page.html with the weights written into it, as 16-bit numbers in base64. */
+/* Attention as one page: attention_page.html with the weights written into it,
+ * as 16-bit numbers in base64. */
 #include "draw/attention.h"
 #include "base/json.h"
 

@@ -1,4 +1,5 @@
-/* Line charts: loss over steps, figures over sizes. In the terminal by braille dots, on paper as SVG. */
+/* Line charts: loss over steps, figures over sizes.
+ * In the terminal by braille dots, on paper as SVG. */
 #ifndef QKV_DRAW_CHART_H
 #define QKV_DRAW_CHART_H
 

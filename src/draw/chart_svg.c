@@ -1,5 +1,5 @@
-/* Line chart as SVG: light grid, y labels at the left, names at the ends of the lines where there is room for
- * them, so that no legend has to be matched by colour. */
+/* Line chart as SVG: light grid, y labels at the left, names at the ends of the lines where there
+ * is room for them, so that no legend has to be matched by colour. */
 #include "draw/chart.h"
 #include "draw/svg.h"
 
@@ -56,8 +56,8 @@ static void draw_axes(const qkv_chart *c, const plot *p, qkv_buf *out) {
     if (c->y_label) qkv_svg_text(out, 24, p->top - 14, 's', "soft small", c->y_label);
 }
 
-/* One line; a gap where a point is not finite. Points closer than a pixel are thinned: the first, lowest,
- * highest and last of a pixel column keep the shape. */
+/* One line; a gap where a point is not finite. Points closer than a pixel are thinned: the first,
+ * lowest, highest and last of a pixel column keep the shape. */
 static void draw_series(const plot *p, const qkv_series *s, const char *class, qkv_buf *out) {
     qkv_svg_path_begin(out, class);
     bool move = true;
@@ -110,7 +110,8 @@ static void draw_names(const qkv_chart *c, const plot *p, qkv_buf *out) {
     if (n) qsort(tags, n, sizeof *tags, by_y);
     for (size_t i = 1; i < n; i++)
         if (tags[i].y < tags[i - 1].y + LINE) tags[i].y = tags[i - 1].y + LINE;
-    double lowest = p->bottom; /* those that went below the plot push back up what is in their way */
+    /* those that went below the plot push back up what is in their way */
+    double lowest = p->bottom;
     for (size_t i = n; i-- > 0; lowest = tags[i].y - LINE)
         if (tags[i].y > lowest) tags[i].y = lowest;
     for (size_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
-/* Line chart in the terminal. A braille character is a grid of 2×4 dots, so a chart of 60×12 characters has 120×48
- * points; a character takes the colour of the series that drew in it last. */
+/* Line chart in the terminal. A braille character is a grid of 2×4 dots, so a chart of 60×12
+ * characters has 120×48 points; a character takes the colour of the series that drew in it last. */
 #include "draw/chart.h"
 #include "base/mem.h"
 

@@ -14,8 +14,8 @@ enum {
     BOTTOM = 74,
     GROUP_PAD = 22, /* around a repeated group */
     LINK = 60,      /* between stacks */
-    /* Between two boxes, going up: where a residual path comes back and where the next one leaves. Above the top
-     * box: where its output goes over to the other stack, and where it ends. */
+    /* Between two boxes, going up: where a residual path comes back and where the next one leaves.
+     * Above the top box: where its output goes over to the other stack, and where it ends. */
     JOIN = 10,
     LEAVE = 25,
     OVER = 32,

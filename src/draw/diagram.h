@@ -1,5 +1,6 @@
-/* Block diagrams of models: stacks of boxes read from bottom to top, a repeated group with its count, residual paths
- * around boxes, and one path from the top of the first stack into boxes of the second (cross-attention). */
+/* Block diagrams of models: stacks of boxes read from bottom to top, a repeated group with its
+ * count, residual paths around boxes, and one path from the top of the first stack into boxes of
+ * the second (cross-attention). */
 #ifndef QKV_DRAW_DIAGRAM_H
 #define QKV_DRAW_DIAGRAM_H
 
@@ -16,7 +17,7 @@ typedef enum qkv_diagram_kind {
 typedef struct qkv_diagram_block {
     const char *title, *detail; /* detail may be NULL */
     qkv_diagram_kind kind;
-    int residual; /* how many boxes, this one the last of them, a residual path goes around; 0: none */
+    int residual; /* boxes, this one the last of them, that a residual path goes around; 0: none */
     bool from_first; /* takes the output of the first stack too */
 } qkv_diagram_block;
 

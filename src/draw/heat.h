@@ -1,5 +1,6 @@
-/* Heat maps: matrices of weights between 0 and their maximum, with named rows and columns; attention above all.
- * A small weight is lifted (strength = (w / max)^0.6), since most of an attention row is small. */
+/* Heat maps: matrices of weights between 0 and their maximum, with named rows and columns;
+ * attention above all. A small weight is lifted (strength = (w / max)^0.6),
+ * since most of an attention row is small. */
 #ifndef QKV_DRAW_HEAT_H
 #define QKV_DRAW_HEAT_H
 

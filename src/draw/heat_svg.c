@@ -1,5 +1,5 @@
-/* Heat maps as SVG. Cells shrink with the number of tokens, names are written beside rows and above columns at an
- * angle, and hovering a cell tells its weight. */
+/* Heat maps as SVG. Cells shrink with the number of tokens, names are written beside rows and above
+ * columns at an angle, and hovering a cell tells its weight. */
 #include "base/number.h"
 #include "draw/heat.h"
 #include "draw/svg.h"
@@ -30,7 +30,8 @@ static double widest(const char *const *names, size_t n, double size) {
     return fmin(most, 180);
 }
 
-/* The cells of one map; `hints` adds what is shown on hovering, which makes the file several times larger. */
+/* The cells of one map; `hints` adds what is shown on hovering,
+ * which makes the file several times larger. */
 static void draw_cells(const qkv_heat *h, double x, double y, double cell, double max, bool hints,
                        qkv_buf *out) {
     for (size_t r = 0; r < h->rows; r++)

@@ -1,5 +1,6 @@
-/* Heat maps in the terminal. With colour a cell is two blanks on a background from pale to blue; without, two shade
- * characters. Column names stand upright above their columns, one character a line. */
+/* Heat maps in the terminal. With colour a cell is two blanks on a background from pale to blue;
+ * without, two shade characters. Column names stand upright above their columns,
+ * one character a line. */
 #include "base/utf8.h"
 #include "draw/heat.h"
 
@@ -8,7 +9,8 @@
 
 enum { NAME_ROWS = 8, ROW_NAME = 16 };
 
-/* Pale to deep: the same ends as the pictures on paper, readable beside light and dark backgrounds. */
+/* Pale to deep: the same ends as the pictures on paper,
+ * readable beside light and dark backgrounds. */
 static void background(qkv_buf *out, double strength, int layer) {
     static const double pale[3] = {226, 232, 240}, deep[3] = {29, 78, 216};
     qkv_buf_printf(out, "\033[%d;2", layer);
@@ -23,7 +25,8 @@ static const char *shade(double strength) {
     return shades[level < 0 ? 0 : level > 5 ? 5 : level];
 }
 
-/* Line `line` of the upright names, bottom-aligned: the character that stands `line` from the top. */
+/* Line `line` of the upright names, bottom-aligned:
+ * the character that stands `line` from the top. */
 static void put_name_line(const qkv_heat *h, size_t from, size_t to, int line, int tallest,
                           int cell, qkv_buf *out) {
     for (size_t c = from; c < to; c++) {
@@ -92,7 +95,8 @@ qkv_status qkv_heat_terminal(const qkv_heat *h, qkv_ink ink, qkv_buf *out) {
     return out->status;
 }
 
-/* One line of a small map: two rows a line with colour ("▀" has a colour for each half), one row without. */
+/* One line of a small map: two rows a line with colour ("▀" has a colour for each half),
+ * one row without. */
 static void put_small_line(const qkv_heat *h, qkv_ink ink, size_t row, double max, qkv_buf *out) {
     for (size_t c = 0; c < h->columns; c++) {
         double upper = qkv_heat_strength(h, row, c, max);

@@ -4,7 +4,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* Columns of one decoded character. A control character or a malformed byte is shown as one mark. */
+/* Columns of one decoded character. A control character or a malformed byte is shown
+ * as one mark. */
 static int char_width(int32_t cp) {
     if (cp < 0x20) return 1;
     int width = utf8proc_charwidth(cp);
@@ -21,8 +22,8 @@ int qkv_text_width(const char *text, size_t len) {
     return width;
 }
 
-/* Appends the characters that fit into `columns`, with control characters shown as pictures; returns the columns
- * used. */
+/* Appends the characters that fit into `columns`, with control characters shown as pictures;
+ * returns the columns used. */
 static int put_clean(qkv_buf *out, const char *text, size_t len, int columns) {
     int used = 0;
     for (size_t i = 0; i < len;) {

@@ -1,13 +1,16 @@
-/* SVG: shapes and text with a few classes, so that a picture is legible on light and dark pages alike.
+/* SVG: shapes and text with a few classes, so that a picture is legible on light and
+ * dark pages alike.
  *
- * Colours live in one style sheet at the top; readers that know prefers-color-scheme get the dark half. Text uses the
- * reader's own sans-serif font. Numbers have at most two decimals and do not follow the locale. */
+ * Colours live in one style sheet at the top; readers that know prefers-color-scheme get the dark
+ * half. Text uses the reader's own sans-serif font.
+ * Numbers have at most two decimals and do not follow the locale. */
 #ifndef QKV_DRAW_SVG_H
 #define QKV_DRAW_SVG_H
 
 #include "base/buf.h"
 
-/* Classes: what a thing is, not how it looks. "s0" … "s7" are series, "f0" … "f7" the same as fills. */
+/* Classes: what a thing is, not how it looks. "s0" … "s7" are series,
+ * "f0" … "f7" the same as fills. */
 #define QKV_SVG_SERIES 8
 
 /* Opens a picture; every x and y is in pixels from the top left. */
@@ -16,7 +19,8 @@ void qkv_svg_end(qkv_buf *out);
 
 void qkv_svg_rect(qkv_buf *out, double x, double y, double w, double h, double radius,
                   const char *class);
-/* A cell of a heat map: `strength` 0 … 1 is how much of the colour shows; `hint` is shown on hovering, or NULL. */
+/* A cell of a heat map: `strength` 0 … 1 is how much of the colour shows;
+ * `hint` is shown on hovering, or NULL. */
 void qkv_svg_cell(qkv_buf *out, double x, double y, double w, double h, double strength,
                   const char *hint);
 void qkv_svg_line(qkv_buf *out, double x1, double y1, double x2, double y2, const char *class);

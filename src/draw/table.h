@@ -1,8 +1,8 @@
 /* Tables for the terminal: columns aligned by what they hold, wide characters counted as they show.
  *
  *     qkv_table t = qkv_table_begin("lrr");
- *     qkv_table_cell(&t, "class"); qkv_table_cell(&t, "F1"); qkv_table_cell(&t, "rows");   the header
- *     qkv_table_cell(&t, "%s", name); …                                                    row by row
+ *     qkv_table_cell(&t, "class"); qkv_table_cell(&t, "F1"); qkv_table_cell(&t, "n");   the header
+ *     qkv_table_cell(&t, "%s", name); …                                                 row by row
  *     qkv_table_print(&t, ink, &out);
  *     qkv_table_free(&t);
  */

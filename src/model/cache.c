@@ -113,7 +113,8 @@ qkv_status qkv_cache_truncate(qkv_cache *c, int32_t s, int32_t len) {
 }
 
 void qkv_cache_watch(qkv_cache *c, bool on) {
-    /* The last layer but one aligns best (Garg et al. 2019). Recurrent decoders have one attention. */
+    /* The last layer but one aligns best (Garg et al. 2019).
+     * Recurrent decoders have one attention. */
     const int32_t layers = c->h ? 1 : c->kv.layers;
     c->kv.watched_layer = !on ? -1 : layers > 1 ? layers - 2 : 0;
     c->kv.watched = NULL;

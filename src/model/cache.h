@@ -25,7 +25,8 @@ qkv_status qkv_cache_select(qkv_cache *c, const int32_t *from, int32_t n);
 /* Takes back the last tokens of a sequence. Recurrent states cannot go back. */
 qkv_status qkv_cache_truncate(qkv_cache *c, int32_t s, int32_t len);
 
-/* From now on keeps how the last row of each sequence attends to the memory: weights that sum to 1. */
+/* From now on keeps how the last row of each sequence attends to the memory:
+ * weights that sum to 1. */
 void qkv_cache_watch(qkv_cache *c, bool on);
 /* Those of sequence s after a pass, *n of them; NULL when not watched. */
 const real *qkv_cache_watched(const qkv_cache *c, int32_t s, int32_t *n);

@@ -154,7 +154,7 @@ void qkv_config_write(const qkv_config *config, qkv_json_out *j) {
 /* ---- presets ---- */
 
 static const qkv_preset presets[] = {
-#define PRESET(name, help, assignments) {name, help, assignments},
+#define PRESET(title, what, ...) {.name = title, .help = what, .assignments = __VA_ARGS__},
 #include "model/preset.def"
 #undef PRESET
 };
@@ -179,15 +179,10 @@ qkv_status qkv_config_preset(qkv_config *config, const char *name) {
                     name);
 }
 
-const char *qkv_preset_for(qkv_task_kind task, int64_t tokens) {
-    /* A classifier learns from labels, not from every token, so it takes more text to fill one. */
-    if (task == QKV_TASK_CLASSIFY)
-        return tokens < 200000     ? "classifier-small"
-               : tokens < 80000000 ? "classifier"
-                                   : "classifier-large";
-    int64_t scale = task == QKV_TASK_EMBED ? 4 : 1;
-    if (tokens < 200000 * scale) return "tiny";
-    if (tokens < 5000000 * scale) return "small";
-    if (tokens < 50000000 * scale) return "medium";
-    return "base";
+const char *qkv_preset_for(qkv_task_kind task, int64_t tokens, bool attention) {
+    for (size_t i = 0; i < N_PRESETS; i++)
+        if (tokens < presets[i].below && presets[i].labels == (task == QKV_TASK_CLASSIFY) &&
+            !(attention && presets[i].no_attention))
+            return presets[i].name;
+    return NULL;
 }

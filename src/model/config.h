@@ -56,17 +56,21 @@ qkv_status qkv_config_resolve(const qkv_config *config, qkv_config *out);
  * passed over. */
 qkv_status qkv_config_read(qkv_config *config, qkv_json_at root);
 qkv_status qkv_config_load(qkv_config *config, const char *path);
-extern const char *const qkv_config_foreign[]; /* keys of others in the same file, NULL at the end */
+extern const char *const qkv_config_foreign[]; /* keys of others in the file, NULL at the end */
 void qkv_config_write(const qkv_config *config, qkv_json_out *j); /* into an open object */
 
 /* Presets: a name and the assignments that it stands for. */
 typedef struct qkv_preset {
     const char *name, *help, *assignments;
+    int64_t below;     /* chosen for fewer tokens of training data than this; 0: only by name */
+    bool labels;       /* chosen for classifiers, and for them alone */
+    bool no_attention; /* not chosen for those who ask for a kind of attention */
 } qkv_preset;
 size_t qkv_preset_table(const qkv_preset **rows);
 /* The preset's assignments, on top of what config holds. */
 qkv_status qkv_config_preset(qkv_config *config, const char *name);
-/* The preset that suits a task and `tokens` of training data, when the user names none. */
-const char *qkv_preset_for(qkv_task_kind task, int64_t tokens);
+/* The preset that suits a task and `tokens` of training data, when the user names none; with
+ * `attention`: one that has it. */
+const char *qkv_preset_for(qkv_task_kind task, int64_t tokens, bool attention);
 
 #endif

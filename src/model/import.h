@@ -1,7 +1,8 @@
-/* Other programs' weights: a table of importers, each of which recognises a file and makes a model of it.
+/* Other programs' weights: a table of importers, each of which recognises a file and
+ * makes a model of it.
  *
- * An importer declares the model from what the file says, compares every size with the file, and only then
- * takes memory and copies; so a damaged file costs no more than its own size. */
+ * An importer declares the model from what the file says, compares every size with the file, and
+ * only then takes memory and copies; so a damaged file costs no more than its own size. */
 #ifndef QKV_MODEL_IMPORT_H
 #define QKV_MODEL_IMPORT_H
 
@@ -24,13 +25,14 @@ typedef struct qkv_importer {
 } qkv_importer;
 
 size_t qkv_importer_table(const qkv_importer *const **rows);
-/* Reads weights of any known kind: a file, or a folder with model.bin. *kind names the row that did. */
+/* Reads weights of any known kind: a file, or a folder with model.bin.
+ * *kind names the row that did. */
 qkv_status qkv_import_weights(const char *path, qkv_imported *out, const char **kind);
 
 /* ---- for importers ---- */
 
-/* Copies n floats into rows from … of a parameter. Where the parameter has no values yet its shape is checked
- * only: run the same assignments before and after qkv_model_allocate. */
+/* Copies n floats into rows from … of a parameter. Where the parameter has no values yet its shape
+ * is checked only: run the same assignments before and after qkv_model_allocate. */
 typedef struct qkv_import_rows {
     const void *data; /* n floats, no alignment promised; NULL: only checked */
     int64_t from, rows, cols;

@@ -1,12 +1,14 @@
-/* CTranslate2's Transformers of binary version 2 (float32, int16 or int8 weights; what is quantised becomes float).
+/* CTranslate2's Transformers of binary version 2 (float32, int16 or int8 weights; what is quantised
+ * becomes float).
  *
- * The model: encoder and decoder, norm before, ReLU, embeddings times √D, biases everywhere. Three things differ
- * from ours and are written down as weights, exactly:
+ * The model: encoder and decoder, norm before, ReLU, embeddings times √D, biases everywhere. Three
+ * things differ from ours and are written down as weights, exactly:
  *
- * - positions count from 1, and their wavelengths are 10000^(j/(D/2 − 1)), j < D/2, sines before cosines: a table of
- *   POSITIONS rows, position=learned;
- * - source and target have vocabularies of their own: one joint vocabulary. A word that only the target has looks
- *   like an unknown one in the source; a word that only the source has gets a bias so low that no softmax sees it;
+ * - positions count from 1, and their wavelengths are 10000^(j/(D/2 − 1)), j < D/2, sines before
+ *   cosines: a table of POSITIONS rows, position=learned;
+ * - source and target have vocabularies of their own: one joint vocabulary. A word that only the
+ *   target has looks like an unknown one in the source; a word that only the source has gets a bias
+ *   so low that no softmax sees it;
  * - the source has no end mark: source_eos=false. */
 #include "model/import.h"
 #include "model/import_vocab.h"
@@ -76,8 +78,8 @@ static qkv_status copy(reading *r, const char *from, const char *to, int64_t fir
     return QKV_OK;
 }
 
-/* Copies the rows of a vocabulary's table to where the joint vocabulary has them; words that are not in it get
- * `instead`, a row of the same table. */
+/* Copies the rows of a vocabulary's table to where the joint vocabulary has them; words that are
+ * not in it get `instead`, a row of the same table. */
 static qkv_status copy_words(reading *r, const char *from, const char *to, const int32_t *row_of,
                              int64_t instead) {
     qkv_ct2_array *a, *scale;

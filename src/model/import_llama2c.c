@@ -1,6 +1,7 @@
-/* llama2.c's first checkpoints: seven int32 (width, hidden width, layers, heads, KV heads, vocabulary, longest
- * sequence), then float32 matrices, every kind of them for all layers together. A negative vocabulary says that the
- * output map is its own matrix, which then stands last, after the tables of RoPE that nobody reads.
+/* llama2.c's first checkpoints: seven int32 (width, hidden width, layers, heads, KV heads,
+ * vocabulary, longest sequence), then float32 matrices, every kind of them for all layers together.
+ * A negative vocabulary says that the output map is its own matrix, which then stands last, after
+ * the tables of RoPE that nobody reads.
  *
  * The model is Llama's: RMSNorm before, SwiGLU, RoPE that turns neighbours, no biases. */
 #include "model/import.h"
@@ -16,7 +17,8 @@ typedef struct header {
     bool untied;
 } header;
 
-/* Fields that are no sizes at all, or whose product would not be counted in 63 bits, are refused here. */
+/* Fields that are no sizes at all, or whose product would not be counted in 63 bits,
+ * are refused here. */
 static bool read_header(const qkv_file *file, header *h) {
     if (file->size < 4 * FIELDS) return false;
     for (int i = 0; i < FIELDS; i++) {

@@ -1,5 +1,5 @@
-/* Joining two lists of words; see import_vocab.h. The source's words are sorted once and each word of the target is
- * looked for among them. */
+/* Joining two lists of words; see import_vocab.h. The source's words are sorted once and each word
+ * of the target is looked for among them. */
 #include "model/import_vocab.h"
 #include "base/mem.h"
 
@@ -23,7 +23,8 @@ static int by_text(const void *a, const void *b) {
     return x->text.len < y->text.len ? -1 : x->text.len > y->text.len;
 }
 
-/* The words of a file; a table with one row more has an unknown word that the file does not list. */
+/* The words of a file; a table with one row more has an unknown word that the file
+ * does not list. */
 static qkv_status read_words(qkv_text file, int64_t rows, const char *side, word_list *out) {
     const char *at = file.data, *const end = file.data + file.len;
     while (at < end) {

@@ -1,5 +1,5 @@
-/* Weights read where they lie in a mapped file: opening a model costs what its names cost, and processes that use
- * the same file share its memory. */
+/* Weights read where they lie in a mapped file: opening a model costs what its names cost, and
+ * processes that use the same file share its memory. */
 #include "base/mem.h"
 #include "model/weights.h"
 

@@ -6,6 +6,7 @@
 #ifndef QKV_MODEL_MODEL_H
 #define QKV_MODEL_MODEL_H
 
+#include "base/utf8.h"
 #include "model/config.h"
 #include "nn/params.h"
 #include "ops/ops.h"
@@ -21,8 +22,7 @@ typedef struct qkv_tokens {
                                      qkv_relation; else NULL */
     const int64_t *tree_start;
     const int32_t *tree_depth; /* R */
-    const int32_t *chars;      /* n-grams of characters: the texts' code points, those of sequence s */
-    const int64_t *char_start; /* from char_start[s] to char_start[s + 1]; else NULL */
+    const qkv_chars *chars;    /* n-grams of characters: those of each sequence's text; else NULL */
 } qkv_tokens;
 
 typedef struct qkv_model qkv_model;
@@ -32,8 +32,8 @@ typedef struct qkv_cache
 qkv_status qkv_model_build(const qkv_config *config,
                            qkv_model **out); /* declares; milliseconds for any size */
 qkv_status qkv_model_allocate(qkv_model *m, bool for_training);
-/* For inference, instead of allocating: maps a file of weights, in any format that qkv_weights_map knows, and reads
- * them where they lie. */
+/* For inference, instead of allocating: maps a file of weights, in any format that qkv_weights_map
+ * knows, and reads them where they lie. */
 qkv_status qkv_model_open(qkv_model *m, const char *path);
 void qkv_model_initialise(qkv_model *m, uint64_t seed);
 void qkv_model_free(qkv_model *m);
@@ -48,26 +48,31 @@ qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
  * holds. */
 qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt, qkv_tensor *memory,
                              const qkv_tokens *src, qkv_cache *cache);
-/* One vector a sequence (n, qkv_model_width): the encoder's rows (of a model without one: the decoder's) pooled as the
- * configuration says; sentence embeddings. */
+/* One vector a sequence (n, qkv_model_width): the encoder's rows (of a model without one: the
+ * decoder's) pooled as the configuration says; sentence embeddings. */
 int64_t qkv_model_width(const qkv_model *m);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
-/* Classifier: logits (n sequences, classes), the mean over those that vote, each with its factor. */
+/* Classifier: logits (n sequences, classes), the mean over those that vote,
+ * each with its factor. */
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
-/* What either voter says by itself: the encoder, and (only where the configuration has them) the n-grams. */
+/* What either voter says by itself: the encoder, and (only where the configuration has them)
+ * the n-grams. */
 qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams);
 
-/* A text as the n-grams see it: its tokens, and the code points of which it is written (none: n_chars 0). */
+/* A text as the n-grams see it: its tokens, and the code points of which it is written, or none. */
 typedef struct qkv_ngram_text {
-    const int32_t *ids, *chars;
-    int64_t n, n_chars;
+    const int32_t *ids;
+    int64_t n;
+    qkv_chars chars;
 } qkv_ngram_text;
-/* The rows of the table in which a text's n-grams have their weights, each once and that of the mark first, and how much
- * each counts; returns how many. Either has room for qkv_ngram_room, some of which is only used on the way. */
+/* The rows of the table in which a text's n-grams have their weights, each once and that of the
+ * mark first, and how much each counts; returns how many. Either has room for qkv_ngram_room, some
+ * of which is only used on the way. */
 int64_t qkv_ngram_room(const qkv_config *c, const qkv_ngram_text *text);
-int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows, real *counts);
+int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
+                       real *counts);
 int64_t qkv_ngram_mark(const qkv_config *c); /* the row of the mark, which every text has */
 
 /* Cross-entropy of the vocabulary head (lm, mlm, translate) on hidden states x. */
@@ -76,8 +81,8 @@ qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,
 /* Logits (R, V) for decoding: x holds just the rows wanted. */
 qkv_tensor *qkv_model_vocab_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x);
 
-/* The head's rows of a few tokens, copied together: a product with them costs their share of one with
- * all, and a token's logit has the same bits. */
+/* The head's rows of a few tokens, copied together: a product with them costs their share of one
+ * with all, and a token's logit has the same bits. */
 typedef struct qkv_vocab_part {
     qkv_tensor weight, bias;
     qkv_weight narrow; /* what weight.weight points to, where the head has fewer bits */

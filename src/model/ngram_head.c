@@ -1,19 +1,20 @@
 /* A linear classifier of n-grams, beside the encoder: each n-gram of 1 … N tokens has a weight for
- * each class, found by its hash. On little data this is hard to beat. The encoder learns what n-grams
- * cannot tell; the mean of the two sets of logits decides.
+ * each class, found by its hash. On little data this is hard to beat. The encoder learns what
+ * n-grams cannot tell; the mean of the two sets of logits decides.
  *
- * A text's n-grams count once, however often they stand in it: a word said ten times is not ten times
- * the evidence. With n of them its logits are
+ * A text's n-grams count once, however often they stand in it: a word said ten times is not ten
+ * times the evidence. With n of them its logits are
  *     b + Σ w_g / √n
  * which grow with the length as the evidence does when much of it is said twice. A sequence
- * x₀ … x_{L−1} is framed, x₋₁ = x_L = a mark of its own, so that an n-gram of two or more tokens knows
- * whether it begins or ends the text; the mark alone, which every text has, carries b. The weights are
- * found before the encoder's training, by train/ngram_fit.c.
+ * x₀ … x_{L−1} is framed, x₋₁ = x_L = a mark of its own, so that an n-gram of two or more tokens
+ * knows whether it begins or ends the text; the mark alone, which every text has, carries b. The
+ * weights are found before the encoder's training, by train/ngram_fit.c.
  *
- * Where there is little text most words have been seen once or never, and how they are written is all that is known
- * of them. So n-grams of 3 … M characters may stand beside those of tokens, over the running text between two
- * blanks, cases kept: they see endings, names, numbers, and words that often follow each other. There are many more of
- * them and they say less, hence each counts ½ / √m of m. */
+ * Where there is little text most words have been seen once or never, and how they are written is
+ * all that is known of them. So n-grams of 3 … M characters may stand beside those of tokens, over
+ * the running text between two blanks, cases kept: they see endings, names, numbers, and words that
+ * often follow each other. There are many more of them and they say less,
+ * hence each counts ½ / √m of m. */
 #include <math.h>
 #include <string.h>
 
@@ -30,10 +31,11 @@ static int64_t count(int64_t len, int64_t shortest, int64_t longest) {
     return n;
 }
 
-/* Those of a text at most: of one token, of more with the mark, the mark, and those of characters. */
+/* Those of a text at most: of one token, of more with the mark, the mark,
+ * and those of characters. */
 static int64_t most_rows(const qkv_config *c, const qkv_ngram_text *text) {
     return text->n + count(text->n, 2, c->ngrams) + 1 +
-           count(text->n_chars, FEWEST_CHARS, text->n_chars ? c->ngram_chars : 0);
+           count(text->chars.n, FEWEST_CHARS, text->chars.n ? c->ngram_chars : 0);
 }
 
 /* Slots of an open-addressing table that n rows fill at most by half. */
@@ -79,7 +81,8 @@ int64_t qkv_ngram_mark(const qkv_config *c) {
     return (int64_t)(mix(START, MARK) % (uint64_t)c->ngram_buckets);
 }
 
-/* n-grams of `shortest` … `longest` of x, framed by `mark`. `start` keeps the hashes of one kind from those of others. */
+/* n-grams of `shortest` … `longest` of x, framed by `mark`.
+ * `start` keeps the hashes of one kind from those of others. */
 static void meet_all(met *m, uint64_t buckets, uint64_t start, const int32_t *x, int64_t n,
                      int32_t mark, int64_t shortest, int64_t longest) {
     for (int64_t from = -1; from < n; from++) {
@@ -108,8 +111,8 @@ int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t 
     meet_all(&m, buckets, START, text->ids, text->n, MARK, 1, c->ngrams);
     weigh(&m, 1, 1, counts);
     const int64_t tokens = m.n;
-    if (text->n_chars)
-        meet_all(&m, buckets, CHARS_START, text->chars, text->n_chars, ' ', FEWEST_CHARS,
+    if (text->chars.n)
+        meet_all(&m, buckets, CHARS_START, text->chars.at, text->chars.n, ' ', FEWEST_CHARS,
                  c->ngram_chars);
     weigh(&m, tokens, (real)0.5, counts);
     return m.n;
@@ -118,10 +121,7 @@ int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t 
 static qkv_ngram_text text_of(const qkv_tokens *src, int32_t s) {
     qkv_ngram_text text = {.ids = src->ids + src->layout.start[s],
                            .n = qkv_layout_len(&src->layout, s)};
-    if (src->chars) {
-        text.chars = src->chars + src->char_start[s];
-        text.n_chars = src->char_start[s + 1] - src->char_start[s];
-    }
+    if (src->chars) text.chars = src->chars[s];
     return text;
 }
 
@@ -131,7 +131,8 @@ qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *
     const int32_t n = src->layout.n;
     if (c->ngram_chars && !src->chars)
         return qkv_tape_fail(t, &ngrams_op, QKV_USAGE,
-                             "this classifier has n-grams of characters, and wants those of the texts");
+                             "this classifier has n-grams of characters, "
+                             "and wants those of the texts");
     int64_t room = 0; /* all lists, the last one's slots behind it */
     for (int32_t s = 0; s < n; s++) {
         const qkv_ngram_text text = text_of(src, s);

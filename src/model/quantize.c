@@ -1,5 +1,6 @@
-/* Writing a model's weights in fewer bits. Matrices that are only multiplied by or looked up in are rounded, row by
- * row; what is small (vectors, positions, the map to a few classes) stays as it is, since there is nothing to gain. */
+/* Writing a model's weights in fewer bits. Matrices that are only multiplied by or looked up in are
+ * rounded, row by row; what is small (vectors, positions, the map to a few classes) stays as it is,
+ * since there is nothing to gain. */
 #include "base/mem.h"
 #include "base/thread.h"
 #include "model/weights.h"

@@ -1,7 +1,7 @@
 /* A few rows of the map to the vocabulary, for searches that know which tokens may come.
  *
- * One block of memory, kept from one filling to the next: the rows as they are (of any format), their scales, the
- * bias, and the rows packed for products. */
+ * One block of memory, kept from one filling to the next: the rows as they are (of any format),
+ * their scales, the bias, and the rows packed for products. */
 #include "base/mem.h"
 #include "kern/kern.h"
 #include "model/parts.h"

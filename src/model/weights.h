@@ -17,16 +17,19 @@ typedef struct qkv_weights_taken {
     qkv_buf fresh_names, unused_names;
 } qkv_weights_taken;
 
-/* Takes what has the same name and shape, as a start for another task. The names in *out are to be freed in any case. */
+/* Takes what has the same name and shape, as a start for another task.
+ * The names in *out are to be freed in any case. */
 qkv_status qkv_weights_take(qkv_params *params, const char *path, qkv_weights_taken *out);
 void qkv_weights_taken_free(qkv_weights_taken *t);
 
-/* Binds every parameter to the file, which stays open: floats are read where they lie; bf16, int8 and int4 matrices
- * as qkv_weights_quantize wrote them; other float types are converted. Nothing is checked but names, types and shapes. */
+/* Binds every parameter to the file, which stays open: floats are read where they lie; bf16, int8
+ * and int4 matrices as qkv_weights_quantize wrote them; other float types are converted. Nothing is
+ * checked but names, types and shapes. */
 qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors *file);
 
-/* Writes the parameters with their matrices in fewer bits: X as BF16, as I8 with X.scale (rows), or as U8 (rows, bytes
- * of a row) with X.scale (rows, groups); kern/weight.h has the layout. Vectors and small matrices stay F32. */
+/* Writes the parameters with their matrices in fewer bits: X as BF16, as I8 with X.scale (rows), or
+ * as U8 (rows, bytes of a row) with X.scale (rows, groups); kern/weight.h has the layout. Vectors
+ * and small matrices stay F32. */
 qkv_status qkv_weights_quantize(const qkv_params *params, qkv_weight_format to, const char *path);
 
 #endif

@@ -15,7 +15,7 @@ enum { QKV_BLEU_ORDERS = 4, QKV_CHRF_CHARS = 6, QKV_CHRF_WORDS = 2 };
 /* ---- BLEU: cased, orders 1 … 4, precisions of 0 smoothed "exp" ---- */
 
 typedef enum qkv_bleu_tokens {
-    QKV_BLEU_13A, /* the WMT evaluation's tokenisation, mteval-v13a: for languages in Latin script */
+    QKV_BLEU_13A,  /* that of WMT's evaluation, mteval-v13a: for languages in Latin script */
     QKV_BLEU_INTL, /* mteval-v14: by Unicode's punctuation and symbols */
     QKV_BLEU_CHAR, /* each character: for languages without blanks */
     QKV_BLEU_NONE, /* at white space: for text that is tokenised already */

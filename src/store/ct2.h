@@ -1,4 +1,5 @@
-/* The container of CTranslate2 models, binary version 2: a specification's name, then named arrays. */
+/* The container of CTranslate2 models, binary version 2:
+ * a specification's name, then named arrays. */
 #ifndef QKV_STORE_CT2_H
 #define QKV_STORE_CT2_H
 
@@ -30,8 +31,8 @@ qkv_status qkv_ct2_read(const qkv_file *file, qkv_ct2 *out);
 void qkv_ct2_free(qkv_ct2 *c);
 qkv_ct2_array *qkv_ct2_find(const qkv_ct2 *c, const char *name); /* NULL: not there */
 
-/* Row r of a matrix (or all of a vector, r = 0) as floats: integers are divided by the scales, one for the whole
- * array or one a row; `scale` may be NULL for floats. */
+/* Row r of a matrix (or all of a vector, r = 0) as floats: integers are divided by the scales, one
+ * for the whole array or one a row; `scale` may be NULL for floats. */
 void qkv_ct2_row(const qkv_ct2_array *a, const qkv_ct2_array *scale, int64_t r, float *out);
 
 #endif

@@ -1,5 +1,7 @@
-/* A record is u64 length | u32 crc of the length | data | u32 crc of the data; the data is a protobuf message Event:
- *     1: double wall_time   2: int64 step   3: string file_version   5: Summary{ 1: Value{ 1: tag, 2: float } }
+/* A record is u64 length | u32 crc of the length | data | u32 crc of the data; the data is a
+ * protobuf message Event:
+ *     1: double wall_time   2: int64 step   3: string file_version
+ *     5: Summary{ 1: Value{ 1: tag, 2: float } }
  * The crc is CRC-32C, rotated and shifted by a constant ("masked"), as the format wants. */
 #include "store/tensorboard.h"
 #include "base/buf.h"

@@ -1,4 +1,5 @@
-/* TensorBoard event files: scalars over steps, appended record by record, so that a run can be watched. */
+/* TensorBoard event files: scalars over steps, appended record by record,
+ * so that a run can be watched. */
 #ifndef QKV_STORE_TENSORBOARD_H
 #define QKV_STORE_TENSORBOARD_H
 

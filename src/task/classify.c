@@ -7,21 +7,9 @@
 static void add_chars(qkv_tape *t, const qkv_encoded *data, const int64_t *examples, int64_t n,
                       qkv_tokens *out) {
     if (!data->char_start.n) return;
-    int64_t *start = qkv_tape_alloc(t, NULL, ((size_t)n + 1) * sizeof *start), len;
-    if (!start) return;
-    start[0] = 0;
-    for (int64_t i = 0; i < n; i++) {
-        qkv_encoded_chars(data, examples[i], &len);
-        start[i + 1] = start[i] + len;
-    }
-    int32_t *chars = qkv_tape_alloc(t, NULL, (size_t)(start[n] + 1) * sizeof *chars);
-    if (!chars) return;
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t *from = qkv_encoded_chars(data, examples[i], &len);
-        memcpy(chars + start[i], from, (size_t)len * sizeof *chars);
-    }
+    qkv_chars *chars = qkv_tape_alloc(t, NULL, (size_t)n * sizeof *chars);
+    for (int64_t i = 0; i < n && chars; i++) chars[i] = qkv_encoded_chars(data, examples[i]);
     out->chars = chars;
-    out->char_start = start;
 }
 
 static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
@@ -43,8 +31,8 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
     out->tokens = out->src.rows;
 }
 
-/* The encoder learns as if it were alone (the n-grams have learned already), and is judged together with them:
- * what is soon right must not keep the other from learning. */
+/* The encoder learns as if it were alone (the n-grams have learned already), and is judged together
+ * with them: what is soon right must not keep the other from learning. */
 static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
                         int64_t *n_right) {
     const bool training = t->mode == QKV_TRAIN;

@@ -1,15 +1,16 @@
 /* Shortlists; see shortlist.h.
  *
- * IBM model 1 (Brown et al. 1993): each target token comes from one token of the source, all equally likely
- * beforehand. With p(t | s) the chance that s becomes t, a target token t of a pair with source S was made by s with
+ * IBM model 1 (Brown et al. 1993): each target token comes from one token of the source, all
+ * equally likely beforehand. With p(t | s) the chance that s becomes t, a target token t of a pair
+ * with source S was made by s with
  *
  *     p(t | s) / Σ_{s' ∈ S} p(t | s'),
  *
- * and summing these over all pairs gives better p(t | s). The first round, from equal chances, counts which tokens
- * stand together; of it the KEPT best of each source token go on to the next rounds, so that memory is bounded by the
- * vocabulary. A token that stands twice in a source counts twice. One source token is worked on at a time, over the
- * examples that have it: no table of all pairs is needed. Of more than EXAMPLES_MAX examples every second, third … is
- * used. */
+ * and summing these over all pairs gives better p(t | s). The first round, from equal chances,
+ * counts which tokens stand together; of it the KEPT best of each source token go on to the next
+ * rounds, so that memory is bounded by the vocabulary. A token that stands twice in a source counts
+ * twice. One source token is worked on at a time, over the examples that have it: no table of all
+ * pairs is needed. Of more than EXAMPLES_MAX examples every second, third … is used. */
 #include "task/shortlist.h"
 
 #include <stdlib.h>
@@ -106,7 +107,8 @@ static float chance_of(const row *r, int32_t target) {
     return found ? found->chance : 0;
 }
 
-/* How likely each target place is, by all of its source; in the first round all tokens are alike. */
+/* How likely each target place is, by all of its source;
+ * in the first round all tokens are alike. */
 static void weigh_places(learner *l, bool first) {
     for (int64_t i = 0; i < l->pairs->n; i += l->stride) {
         int64_t n, m;

@@ -1,8 +1,10 @@
-/* Which target tokens may stand in a translation of which source tokens, learned from the training pairs.
+/* Which target tokens may stand in a translation of which source tokens,
+ * learned from the training pairs.
  *
- * A text's list is the union over its tokens of the target tokens that each most likely becomes, and of the most
- * frequent target tokens; it depends on nothing but the text. With some hundreds of tokens instead of thousands the
- * map to the vocabulary, a large part of a decoder's step, costs little. */
+ * A text's list is the union over its tokens of the target tokens that each most likely becomes,
+ * and of the most frequent target tokens; it depends on nothing but the text. With some hundreds of
+ * tokens instead of thousands the map to the vocabulary, a large part of a decoder's step,
+ * costs little. */
 #ifndef QKV_TASK_SHORTLIST_H
 #define QKV_TASK_SHORTLIST_H
 

@@ -27,12 +27,12 @@ typedef struct qkv_task_spec {
     int32_t vocab_size;
     int32_t n_special; /* ids below this are never masked nor drawn */
     double mask_rate;  /* mlm: share of tokens to predict; 0 means 0.15 */
-    const bool *
-        continues; /* mlm: tokens that go on with the word of the token before, hidden with it; or NULL */
+    /* mlm: tokens that go on with the word of the token before, hidden with it; or NULL */
+    const bool *continues;
     double smoothing; /* label smoothing while training */
-    double
-        r_drop; /* > 0: examples are trained on twice at once, under other dropout, and this weighs the
-                                * distance of the two predictions */
+    /* > 0: examples are trained on twice at once, under other dropout, and this weighs the distance
+     * of the two predictions */
+    double r_drop;
     const real *class_weights; /* classify: per class, or NULL */
 } qkv_task_spec;
 
@@ -70,7 +70,8 @@ qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec
 int32_t *qkv_task_layout(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
                          int side, int64_t extra, qkv_tokens *out);
 
-/* The tree of a sequence: a node for each of its tokens, and the heads of nodes 0 … n_heads − 1 (data/trees.h). */
+/* The tree of a sequence: a node for each of its tokens,
+ * and the heads of nodes 0 … n_heads − 1 (data/trees.h). */
 typedef struct qkv_task_tree {
     const int32_t *node, *head;
     int32_t n_heads;
@@ -82,7 +83,8 @@ void qkv_task_measure(qkv_tape *t, const qkv_task_tree *trees, qkv_tokens *out);
 void qkv_task_trees(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
                     qkv_tokens *out);
 
-/* The vocabulary's cross-entropy of hidden rows x against the batch's targets, smoothed in training. */
+/* The vocabulary's cross-entropy of hidden rows x against the batch's targets,
+ * smoothed in training. */
 qkv_tensor *qkv_task_vocab_loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                                 const qkv_batch *b, qkv_tensor *x, int64_t *n_right);
 

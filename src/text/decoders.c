@@ -354,7 +354,9 @@ static qkv_status ctc(const qkv_step *step, const qkv_strings *in, qkv_strings *
 
 const qkv_step_kind qkv_dec_ctc = {.name = "CTC", .parse = ctc_parse, .decode = ctc};
 
-/* ---- SentencePiece: ▁ back to blanks, without what its normaliser put or would have taken away in front ---- */
+/* ---- SentencePiece: ▁ back to blanks ----
+ *
+ * Without what its normaliser put or would have taken away in front. */
 
 typedef struct sentencepiece_args {
     bool prefix, squeeze; /* the normaliser's add_dummy_prefix, remove_extra_whitespaces */
@@ -367,8 +369,8 @@ static qkv_status sentencepiece_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_
     return qkv_json_get_bool(json, "remove_extra_whitespaces", true, &a->squeeze);
 }
 
-/* As the original: one ▁ is taken off the first piece that begins with it, or, where extra blanks are removed, off every piece
- * until there is text. */
+/* As the original: one ▁ is taken off the first piece that begins with it, or, where extra blanks
+ * are removed, off every piece until there is text. */
 static qkv_status sentencepiece(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
     static const char mark[] = "\xE2\x96\x81";
     const sentencepiece_args *a = step->args;

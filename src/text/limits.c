@@ -1,7 +1,8 @@
 /* Truncation and padding: the lengths that a tokenizer's file or the caller asks for.
  *
- * A text that is too long loses the tokens at its end (or its beginning); of a pair the longer text gives way first, unless
- * the file names one of the two. What was cut off is not given out in further parts, so a file's `stride` has no effect. */
+ * A text that is too long loses the tokens at its end (or its beginning); of a pair the longer text
+ * gives way first, unless the file names one of the two. What was cut off is not given out in
+ * further parts, so a file's `stride` has no effect. */
 #include "text/limits.h"
 #include "text/scratch.h"
 #include "base/mem.h"

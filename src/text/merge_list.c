@@ -1,7 +1,7 @@
 /* Merges as files state them, two parts of text each, into ids.
  *
- * A vocabulary of 50,000 is larger than the nearest cache, and every merge asks for three tokens: both parts and the
- * result. So merges are looked up a block at a time (qkv_vocab_find_many). */
+ * A vocabulary of 50,000 is larger than the nearest cache, and every merge asks for three tokens:
+ * both parts and the result. So merges are looked up a block at a time (qkv_vocab_find_many). */
 #include "text/merge_list.h"
 #include "base/mem.h"
 

@@ -270,7 +270,8 @@ static qkv_status prepare(qkv_tokenizer *tok) {
 
 /* ---- writing ---- */
 
-/* Hugging Face numbers added tokens on from the model's size; where ours have other ids they must stand in the vocabulary. */
+/* Hugging Face numbers added tokens on from the model's size;
+ * where ours have other ids they must stand in the vocabulary. */
 static bool added_follow(const qkv_tokenizer *tok) {
     for (size_t e = tok->n_model_entries; e < tok->vocab.entries.n; e++)
         if (tok->vocab.entries.at[e].id != (int32_t)e) return false;

@@ -79,8 +79,9 @@ static double power_of_ten(int e) {
     return value;
 }
 
-/* The number as Hugging Face's JSON reader understands it: digits as a whole number, then one multiplication or division by
- * a power of ten. That rounds twice and may miss the nearest double by one unit, which decides ties between paths. */
+/* The number as Hugging Face's JSON reader understands it: digits as a whole number, then one
+ * multiplication or division by a power of ten. That rounds twice and may miss the nearest double
+ * by one unit, which decides ties between paths. */
 static double score_from_text(const char *text, size_t len) {
     uint64_t digits = 0;
     int64_t exponent = 0;
@@ -277,8 +278,8 @@ static qkv_status encode(const qkv_tokenizer *tok, qkv_scratch *s, const char *w
 
 /* ---- writing ---- */
 
-/* Writes digits that are read back as this very number, by us and by Hugging Face: the shortest, or a neighbour of the
- * seventeen that would do for a reader that rounds once. */
+/* Writes digits that are read back as this very number, by us and by Hugging Face: the shortest, or
+ * a neighbour of the seventeen that would do for a reader that rounds once. */
 static void put_score(qkv_json_out *json, double score) {
     char text[QKV_NUMBER_TEXT];
     for (int digits = 6; digits <= 17; digits++) {

@@ -92,8 +92,8 @@ typedef enum qkv_piece_type {
     QKV_PIECE_UNUSED,
     QKV_PIECE_BYTE
 } qkv_piece_type;
-/* As qkv_tokenizer_set_unigram with SentencePiece's sums; a qkv_piece_type each says which tokens are
- * matched in texts: the normal and the user's. */
+/* As qkv_tokenizer_set_unigram with SentencePiece's sums; a qkv_piece_type each says which tokens
+ * are matched in texts: the normal and the user's. */
 qkv_status qkv_tokenizer_set_sentencepiece_unigram(qkv_tokenizer *tok, const qkv_text *tokens,
                                                    const double *scores, const uint8_t *types,
                                                    size_t n, int32_t unk, bool byte_fallback);

@@ -233,7 +233,8 @@ static void put_map(qkv_json_out *j, const char *json) {
     qkv_json_close(j, '}');
 }
 
-/* Our own type in steps that Hugging Face has: the same on all but a few characters of the map (see the top). */
+/* Our own type in steps that Hugging Face has: the same on all but a few characters
+ * of the map (see the top). */
 static qkv_status sp_translate(const qkv_steps *stage, qkv_buf *out) {
     const sp_args *a = stage->step[0].args;
     qkv_json_out j = qkv_json_begin(out, 0);

@@ -1,4 +1,5 @@
-/* Opening a tokenizer: which kind of file it is follows from its content, and so does what it is when it is none. */
+/* Opening a tokenizer: which kind of file it is follows from its content,
+ * and so does what it is when it is none. */
 #include "text/reader.h"
 #include "base/file.h"
 
@@ -74,7 +75,8 @@ static qkv_status check_beginning(const char *name, const char *data, size_t n, 
     return QKV_OK;
 }
 
-/* The status of a reader; if it refused a text that lacks its usual end as well, the message says so. */
+/* The status of a reader; if it refused a text that lacks its usual end as well,
+ * the message says so. */
 static qkv_status check_end(qkv_status status, const char *data, size_t n, char end) {
     if (status != QKV_BAD_FILE) return status;
     while (n && end != '\n' && is_blank(data[n - 1])) n--;
@@ -133,8 +135,8 @@ static qkv_status open_pair(const char *vocab, const char *merges, qkv_tokenizer
     return status;
 }
 
-/* A GGUF file may be a whole model: it is mapped and only its header touched, so its size does not matter. What is no regular
- * file is read to its end, and must be small. */
+/* A GGUF file may be a whole model: it is mapped and only its header touched, so its size does not
+ * matter. What is no regular file is read to its end, and must be small. */
 static qkv_status open_file(const char *path, qkv_tokenizer **out) {
     qkv_file file;
     struct stat info;

@@ -20,8 +20,8 @@ qkv_status qkv_pattern_parse(qkv_pattern *p, qkv_json_at json);
 qkv_status qkv_pattern_compile(qkv_pattern *p, const char *regex, size_t len);
 void qkv_pattern_free(qkv_pattern *p);
 
-/* One pass over a text. `match` and `context` are the scratch of the regular expression; free it with
- * qkv_search_end. */
+/* One pass over a text. `match` and `context` are the scratch of the regular expression; free it
+ * with qkv_search_end. */
 typedef struct qkv_search {
     const qkv_pattern *p;
     const char *text;

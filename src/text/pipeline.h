@@ -112,7 +112,8 @@ typedef struct qkv_step_kind {
     qkv_status (*split)(const qkv_step *step, qkv_work *w);     /* w->old → w->pieces */
     qkv_status (*decode)(const qkv_step *step, const qkv_strings *in,
                          qkv_strings *out); /* strings → strings */
-    /* Writes the stage that begins with this step in types that Hugging Face has; NULL: it has this one. */
+    /* Writes the stage that begins with this step in types that Hugging Face has; NULL:
+     * it has this one. */
     qkv_status (*translate)(const qkv_steps *stage, qkv_buf *out);
     void (*drop)(qkv_step *step); /* frees what the arena does not own; may be NULL */
 } qkv_step_kind;
@@ -232,9 +233,9 @@ typedef struct qkv_bpe_options {
     double dropout;
 } qkv_bpe_options;
 
-/* Tokens' ids are their places; tokens[i].data NULL leaves id i free; tokens NULL: the vocabulary is in place already. Merges in order of rank,
- * results in the vocabulary. For a byte-level pre-tokenizer the tokens are written in its alphabet
- * (qkv_byte_level_name), as in the file. */
+/* Tokens' ids are their places; tokens[i].data NULL leaves id i free; tokens NULL: the vocabulary
+ * is in place already. Merges in order of rank, results in the vocabulary. For a byte-level
+ * pre-tokenizer the tokens are written in its alphabet (qkv_byte_level_name), as in the file. */
 qkv_status qkv_tokenizer_set_bpe(qkv_tokenizer *tok, const qkv_text *tokens, size_t n,
                                  const qkv_merge *merges, size_t n_merges,
                                  const qkv_bpe_options *options);

@@ -1,5 +1,6 @@
-/* The vocabulary of a GGUF file: the tokenizer.ggml.* entries of its header. Nothing is believed before it is checked: counts
- * against the bytes that remain, types against what the entry must be. */
+/* The vocabulary of a GGUF file: the tokenizer.ggml.* entries of its header. Nothing is believed
+ * before it is checked: counts against the bytes that remain,
+ * types against what the entry must be. */
 #include "text/models.h"
 #include "text/reader.h"
 #include "text/scan.h"

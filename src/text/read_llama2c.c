@@ -1,6 +1,6 @@
-/* llama2.c's tokenizer.bin: the longest piece's length, then for each piece its score, its length and its
- * bytes. It is a SentencePiece vocabulary with ▁ written as a blank, and <s>, </s> between line ends. There is
- * no magic number: a file is one when its pieces fill it to the last byte. */
+/* llama2.c's tokenizer.bin: the longest piece's length, then for each piece its score, its length
+ * and its bytes. It is a SentencePiece vocabulary with ▁ written as a blank, and <s>, </s> between
+ * line ends. There is no magic number: a file is one when its pieces fill it to the last byte. */
 #include "text/reader.h"
 #include "base/mem.h"
 

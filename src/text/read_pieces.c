@@ -1,4 +1,5 @@
-/* SentencePiece's behaviour, built from pieces wherever they came from: its own .model files and GGUF. */
+/* SentencePiece's behaviour, built from pieces wherever they came from:
+ * its own .model files and GGUF. */
 #include "text/charsmap.h"
 #include "text/models.h"
 #include "text/reader.h"
@@ -24,8 +25,8 @@ static int by_rank(const void *a, const void *b) {
     return x->merge.right < y->merge.right ? -1 : x->merge.right > y->merge.right;
 }
 
-/* All cuts of one token into two others. Cutting inside a character never gives two tokens that matter, unless tokens are
- * bytes, where it must be allowed. */
+/* All cuts of one token into two others. Cutting inside a character never gives two tokens that
+ * matter, unless tokens are bytes, where it must be allowed. */
 static qkv_status cuts_of(const qkv_vocab *v, const qkv_text *token, int32_t id, uint32_t rank,
                           ranked_list *out) {
     for (size_t cut = 1; cut < token->len; cut++) {
@@ -197,7 +198,8 @@ static int by_score(const void *a, const void *b) {
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The piece of highest score is merged first: its place among the scores is its rank, equal for equal scores. */
+/* The piece of highest score is merged first: its place among the scores is its rank,
+ * equal for equal scores. */
 static qkv_status rank_by_score(const qkv_pieces *p, uint32_t *rank, qkv_text *tokens) {
     scored *order;
     QKV_TRY_ALLOC(order = qkv_alloc((p->n + 1) * sizeof *order));

@@ -1,4 +1,5 @@
-/* The plain-text vocabularies: BERT's vocab.txt, GPT-2's vocab.json with merges.txt, tiktoken's rank files. */
+/* The plain-text vocabularies: BERT's vocab.txt, GPT-2's vocab.json with merges.txt,
+ * tiktoken's rank files. */
 #include "text/charsmap.h"
 #include "text/merge_list.h"
 #include "text/models.h"
@@ -20,7 +21,8 @@ static bool next_line(const char **at, const char *end, qkv_text *line) {
 
 /* ---- vocab.txt ---- */
 
-/* A vocabulary of lower-case words is for lower-cased text: no token but the bracketed ones has a capital letter. */
+/* A vocabulary of lower-case words is for lower-cased text:
+ * no token but the bracketed ones has a capital letter. */
 static bool is_uncased(const qkv_text *tokens, size_t n) {
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < tokens[i].len && tokens[i].data[0] != '['; k++)
@@ -98,7 +100,8 @@ qkv_status qkv_read_vocab_txt(qkv_tokenizer *tok, const char *name, const char *
 static const char byte_level_gpt2[] =
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true}";
 
-/* Pre-tokenizer, decoder and offsets of a byte-level BPE that splits by this expression (NULL: GPT-2's). */
+/* Pre-tokenizer, decoder and offsets of a byte-level BPE that splits by this expression (NULL:
+ * GPT-2's). */
 qkv_status qkv_set_byte_level(qkv_tokenizer *tok, const char *regex) {
     qkv_buf json = {0};
     if (regex) {
@@ -209,7 +212,8 @@ static qkv_status read_rank_line(const qkv_text *line, size_t number, qkv_buf *b
     return status == QKV_OK ? QKV_OK : qkv_fail_in(status, "line %zu", number);
 }
 
-/* Tokens in the order of the file: as bytes (for the merges), which lie in `pool`, and their ranks, which are their ids. */
+/* Tokens in the order of the file: as bytes (for the merges), which lie in `pool`, and their ranks,
+ * which are their ids. */
 typedef struct ranks {
     QKV_VEC(qkv_text) bytes;
     QKV_VEC(uint32_t) rank;
@@ -259,7 +263,8 @@ static qkv_status build_ranks(qkv_tokenizer *tok, const ranks *r) {
             (qkv_merge){(int32_t)r->rank.at[merges[i].left], (int32_t)r->rank.at[merges[i].right],
                         (int32_t)r->rank.at[merges[i].result]};
     tok->n_model_entries = tok->vocab.entries.n;
-    /* A word that is a token is that token, whatever merges would say: the original looks it up first. */
+    /* A word that is a token is that token, whatever merges would say:
+     * the original looks it up first. */
     if (status == QKV_OK)
         status = qkv_tokenizer_set_ranked_bpe(tok, NULL, 0, merges, rank, n,
                                               &(qkv_bpe_options){.ignore_merges = true});

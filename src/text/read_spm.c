@@ -1,4 +1,5 @@
-/* SentencePiece .model files: protobuf, read by hand. Only lengths that fit into what remains are believed. */
+/* SentencePiece .model files: protobuf, read by hand.
+ * Only lengths that fit into what remains are believed. */
 #include "text/reader.h"
 #include "base/mem.h"
 

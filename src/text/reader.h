@@ -1,4 +1,5 @@
-/* The readers of tokenizer files. Each fills a new tokenizer from memory, finished and ready; the caller frees it on failure. */
+/* The readers of tokenizer files. Each fills a new tokenizer from memory, finished and ready; the
+ * caller frees it on failure. */
 #ifndef QKV_TEXT_READER_H
 #define QKV_TEXT_READER_H
 
@@ -43,14 +44,16 @@ typedef struct qkv_pieces {
 /* A tokenizer with SentencePiece's behaviour from its pieces. */
 qkv_status qkv_pieces_build(qkv_tokenizer *tok, const qkv_pieces *p);
 
-/* Every way to put a token together from two others, ranked by rank[result]: what a list of merges states for vocabularies
- * that have none. Ranks must be distinct per token or equal on purpose. Frees nothing; *merges and *ranks are the caller's. */
+/* Every way to put a token together from two others, ranked by rank[result]: what a list of merges
+ * states for vocabularies that have none. Ranks must be distinct per token or equal on purpose.
+ * Frees nothing; *merges and *ranks are the caller's. */
 qkv_status qkv_merges_from_tokens(const qkv_text *tokens, const uint32_t *rank, size_t n,
                                   qkv_merge **merges, uint32_t **ranks, size_t *n_merges);
 
 /* WordPiece with BERT's pipeline. */
 qkv_status qkv_build_bert(qkv_tokenizer *tok, const qkv_text *tokens, size_t n, bool lower);
-/* Byte-level BPE on a vocabulary that is in place; merges as lines "a b"; regex NULL: GPT-2's. The caller finishes it. */
+/* Byte-level BPE on a vocabulary that is in place; merges as lines "a b"; regex NULL: GPT-2's.
+ * The caller finishes it. */
 qkv_status qkv_build_gpt2(qkv_tokenizer *tok, const char *merges, size_t n, const char *regex);
 qkv_status qkv_set_byte_level(qkv_tokenizer *tok, const char *regex);
 

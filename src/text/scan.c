@@ -8,8 +8,8 @@
 
 const qkv_scan_rules qkv_scan_gpt2 = {.regex = CONTRACTIONS
                                       "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|" WHITE};
-/* tiktoken's expression, without its possessive forms (which other engines read otherwise) and with \z for its $. It differs
- * from Llama-3's only in the rule for white space at the end. */
+/* tiktoken's expression, without its possessive forms (which other engines read otherwise) and with
+ * \z for its $. It differs from Llama-3's only in the rule for white space at the end. */
 const qkv_scan_rules qkv_scan_cl100k = {
     .regex = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
              "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s+\\z|\\s*[\\r\\n]+|" WHITE,

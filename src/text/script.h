@@ -1,4 +1,5 @@
-/* The script that a character is written in. Chinese characters and kana count as one script, as Japanese words mix them. */
+/* The script that a character is written in. Chinese characters and kana count as one script,
+ * as Japanese words mix them. */
 #ifndef QKV_TEXT_SCRIPT_H
 #define QKV_TEXT_SCRIPT_H
 

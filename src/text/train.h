@@ -114,8 +114,8 @@ void qkv_symbols_free(qkv_symbols *s);
 
 /* ---- trainers ---- */
 
-/* Merges pairs of neighbours until `vocab` has `size` entries or no pair is seen `min_count` times: always the
- * most frequent pair, or, by likelihood, the one that makes the text likeliest. */
+/* Merges pairs of neighbours until `vocab` has `size` entries or no pair is seen `min_count` times:
+ * always the most frequent pair, or, by likelihood, the one that makes the text likeliest. */
 typedef struct qkv_merge_rule {
     size_t size;
     uint64_t min_count;

@@ -96,8 +96,8 @@ static double fullness(const counter *c) {
 }
 
 /* What stays when half of the words must go: counts above `count`, and of those with just this
- * count the words whose sample() is below `hash`: a fair sample, where all words (long ones, say) were
- * seen once. */
+ * count the words whose sample() is below `hash`: a fair sample, where all words (long ones, say)
+ * were seen once. */
 typedef struct floor_rule {
     uint64_t count;
     uint32_t hash; /* of 256 */

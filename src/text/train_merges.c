@@ -1,21 +1,23 @@
 /* Byte-pair encoding, and WordPiece: join the best pair of neighbours, again and again.
  *
- * The corpus is never counted twice. Each pair knows its count and the words it stands in; joining (a, b)
- * visits only those words and changes the counts of the neighbours there:
+ * The corpus is never counted twice. Each pair knows its count and the words it stands in; joining
+ * (a, b) visits only those words and changes the counts of the neighbours there:
  *     … x a b y …  becomes  … x ab y …:   (x, a) and (b, y) lose, (x, ab) and (ab, y) gain.
- * For one merge all four kinds of pair share a or b or ab, so their changes are summed in arrays indexed by
- * the other symbol; the hash table of pairs is asked once per distinct pair, not once per place.
+ * For one merge all four kinds of pair share a or b or ab, so their changes are summed in arrays
+ * indexed by the other symbol; the hash table of pairs is asked once per distinct pair,
+ * not once per place.
  *
  * The next pair comes from a heap with lazy entries: an entry whose score has fallen since it was
  * pushed is pushed again with the score of now; one whose score has risen has a younger twin and is
  * dropped.
  *
- * Score: BPE takes the count; WordPiece takes the gain in the log-likelihood of the text, with tokens
- * drawn independently, that joining the pair brings:
+ * Score: BPE takes the count; WordPiece takes the gain in the log-likelihood of the text, with
+ * tokens drawn independently, that joining the pair brings:
  *     count(ab) · log( count(ab)·N / (count(a)·count(b)) ),     N: all tokens of the text.
- * (The bare ratio, often given as the rule, prefers pairs of rare characters: with 8,000 tokens of film
- * reviews it does not get as far as "the".) A pair that does not gain is not joined. Ties go to the pair
- * with the smaller first id, then the smaller second id: the rule of Hugging Face `tokenizers`. */
+ * (The bare ratio, often given as the rule, prefers pairs of rare characters: with 8,000 tokens of
+ * film reviews it does not get as far as "the".) A pair that does not gain is not joined. Ties go
+ * to the pair with the smaller first id, then the smaller second id:
+ * the rule of Hugging Face `tokenizers`. */
 #include "text/train.h"
 #include "base/mem.h"
 #include "base/utf8.h"

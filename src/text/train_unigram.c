@@ -3,11 +3,12 @@
  *
  *   E: the expected count of each piece, by forward-backward over each distinct word's lattice,
  *          α(j) = Σ α(i) p(i…j),   β(i) = Σ p(i…j) β(j),   E[piece] += count · α(i) p β(j) / α(n);
- *   M: log p = ψ(E) − ψ(ΣE). The digamma function ψ in place of the logarithm is the mean-field step of
- *      a Bayesian model with a sparse prior: it lowers rare pieces; those under half a count are dropped;
- *   prune: a piece's loss is what the likelihood of the best segmentations falls when it is replaced by
- *      the best segmentation of itself in other pieces; the quarter of the pieces with the smallest
- *      loss goes.
+ *   M: log p = ψ(E) − ψ(ΣE). The digamma function ψ in place of the logarithm is the mean-field
+ *      step of a Bayesian model with a sparse prior: it lowers rare pieces; those under half a
+ *      count are dropped;
+ *   prune: a piece's loss is what the likelihood of the best segmentations falls when it is
+ *      replaced by the best segmentation of itself in other pieces; the quarter of the pieces with
+ *      the smallest loss goes.
  *
  * Two rounds of E and M between prunings, as SentencePiece does; at the end one pruning by loss to
  * the exact size and two more rounds. Characters are never dropped, so every word of the alphabet
@@ -191,9 +192,9 @@ static int by_value(const void *a, const void *b) {
     return (x->piece > y->piece) - (x->piece < y->piece);
 }
 
-/* How much likelihood goes with a piece: its places in the best paths (u->total) would take its best
- * segmentation in other pieces, whose counts rise by that much. Pieces that no best path uses, or that
- * are worse than their parts, come last, by probability. */
+/* How much likelihood goes with a piece: its places in the best paths (u->total) would take its
+ * best segmentation in other pieces, whose counts rise by that much. Pieces that no best path uses,
+ * or that are worse than their parts, come last, by probability. */
 static ranked loss_of(const unigram *u, block *b, uint32_t piece, double sum) {
     const qkv_lattice_piece *x = &u->l->piece[piece];
     const double count = u->total[piece];
@@ -208,8 +209,8 @@ static ranked loss_of(const unigram *u, block *b, uint32_t piece, double sum) {
     return (ranked){count * (with - without), piece, false};
 }
 
-/* Leaves at most `size` pieces, those of the largest loss (and unknown and the characters, which always
- * stay); useless ones only to make up `least`. */
+/* Leaves at most `size` pieces, those of the largest loss (and unknown and the characters, which
+ * always stay); useless ones only to make up `least`. */
 static qkv_status prune(unigram *u, size_t size, size_t least) {
     qkv_lattice *l = u->l;
     const size_t first = 1 + l->n_chars, n = l->n_pieces - first;
@@ -324,9 +325,9 @@ static qkv_status train(unigram *u, size_t size, const qkv_unigram_rule *rule) {
     }
 }
 
-/* Appends the pieces to the vocabulary, the most probable first. Scores have nine decimals: with no more
- * than 15 digits every reader of the file gets the same double, even those that do not round correctly,
- * and so the same path where two are all but equal. */
+/* Appends the pieces to the vocabulary, the most probable first. Scores have nine decimals: with no
+ * more than 15 digits every reader of the file gets the same double, even those that do not round
+ * correctly, and so the same path where two are all but equal. */
 static qkv_status write_out(const unigram *u, const qkv_words *alphabet, qkv_trained *out) {
     const qkv_lattice *l = u->l;
     const size_t n = l->n_pieces - 1;

@@ -1,8 +1,10 @@
-/* Where the originals' Unicode tables are older or newer than utf8proc's (Unicode 15): code points, as closed ranges.
+/* Where the originals' Unicode tables are older or newer than utf8proc's (Unicode 15):
+ * code points, as closed ranges.
  *
- * Found by asking Hugging Face's `tokenizers` 0.23 about every code point. Its punctuation and accents come from tables of
- * 2015, its compatibility forms of 2017, its regular expressions from Unicode 16, its lower case from Unicode 17. Without these lists about one character in a
- * thousand of random Unicode would be cut differently; of real text, none. */
+ * Found by asking Hugging Face's `tokenizers` 0.23 about every code point. Its punctuation and
+ * accents come from tables of 2015, its compatibility forms of 2017, its regular expressions from
+ * Unicode 16, its lower case from Unicode 17. Without these lists about one character in a thousand
+ * of random Unicode would be cut differently; of real text, none. */
 #ifndef QKV_TEXT_UNICODE_VERSIONS_H
 #define QKV_TEXT_UNICODE_VERSIONS_H
 

@@ -78,7 +78,8 @@ static inline qkv_vocab_slot *find_slot(const qkv_vocab *v, const char *text, si
     }
 }
 
-/* Makes room for ids up to this one, the new ones free; in one step, since a single token may have a high id. */
+/* Makes room for ids up to this one, the new ones free;
+ * in one step, since a single token may have a high id. */
 static bool reach(qkv_vocab *v, size_t id) {
     if (id < v->by_id.n) return true;
     if (id >= v->by_id.cap) {

@@ -1,5 +1,6 @@
-/* The mean is made anew from the snapshots, oldest first and in double, whenever it is wanted: sliding a sum along would
- * gather rounding errors, and a resumed run would have others than one never stopped. */
+/* The mean is made anew from the snapshots, oldest first and in double, whenever it is wanted:
+ * sliding a sum along would gather rounding errors, and a resumed run would have
+ * others than one never stopped. */
 #include "train/average.h"
 #include "base/mem.h"
 #include "base/thread.h"

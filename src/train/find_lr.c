@@ -1,4 +1,5 @@
-/* The running mean forgets with 0.9 a step and is corrected for its start. A loss of three times the lowest has run away. */
+/* The running mean forgets with 0.9 a step and is corrected for its start.
+ * A loss of three times the lowest has run away. */
 #include "train/find_lr.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* The range test of learning rates (Smith 2015): a short training whose rate rises from step to step. */
+/* The range test of learning rates (Smith 2015):
+ * a short training whose rate rises from step to step. */
 #ifndef QKV_TRAIN_FIND_LR_H
 #define QKV_TRAIN_FIND_LR_H
 
@@ -9,8 +10,9 @@ typedef struct qkv_lr_trial {
         smooth; /* a step's rate and mean loss; the running mean of the losses so far */
 } qkv_lr_trial;
 
-/* Makes up to n steps from rate `low` to `high`, until the loss runs away; *used gets how many. *best gets a tenth of the rate at
- * which the running mean was lowest: fast, and well below where it turns. The loop's weights are of no use afterwards. */
+/* Makes up to n steps from rate `low` to `high`, until the loss runs away; *used gets how many.
+ * *best gets a tenth of the rate at which the running mean was lowest: fast, and well below where
+ * it turns. The loop's weights are of no use afterwards. */
 qkv_status qkv_loop_find_lr(qkv_loop *l, double low, double high, qkv_lr_trial *out, int64_t n,
                             int64_t *used, double *best);
 

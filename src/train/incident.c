@@ -1,5 +1,5 @@
-/* Steps that are passed over: not finite, or far out of the ordinary. What is known of one goes into the run's folder as
- * incidents/step-N.json, so that the batch can be found and looked at. */
+/* Steps that are passed over: not finite, or far out of the ordinary. What is known of one goes
+ * into the run's folder as incidents/step-N.json, so that the batch can be found and looked at. */
 #include "train/loop.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -41,7 +41,8 @@ static void put_number(qkv_json_out *j, const char *key, double x) {
     }
 }
 
-/* The rows of the data (from 1) that the step's batches were made of; of joined text: the first token of each window. */
+/* The rows of the data (from 1) that the step's batches were made of; of joined text:
+ * the first token of each window. */
 static void put_batches(qkv_loop *l, qkv_json_out *j) {
     qkv_batcher *b = &l->train_batches;
     qkv_json_put_key(j, b->window ? "tokens_from" : "rows");

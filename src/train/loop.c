@@ -31,14 +31,16 @@ qkv_settings qkv_train_settings(qkv_train_config *config) {
 
 /* ---- making ready ---- */
 
-/* A classifier of pre-norm layers learns from nothing as well with AdamW as with Muon, and faster. */
+/* A classifier of pre-norm layers learns from nothing as well with AdamW as with Muon,
+ * and faster. */
 static bool adamw_does(const qkv_loop *l) {
     const qkv_config *model = qkv_model_config(l->model);
     return model->task == QKV_TASK_CLASSIFY && model->arch == QKV_ARCH_TRANSFORMER &&
            model->norm == QKV_NORM_PRE && !l->goes_on;
 }
 
-/* Layers with the norm behind them are thrown off by what others bear, and what was learned before is soon forgotten. */
+/* Layers with the norm behind them are thrown off by what others bear,
+ * and what was learned before is soon forgotten. */
 static double usual_rate(const qkv_loop *l) {
     const qkv_config *model = qkv_model_config(l->model);
     const double rate =
@@ -65,14 +67,16 @@ static void choose(qkv_loop *l) {
     if (c->optimizer == QKV_OPTIM_COUNT)
         c->optimizer = adamw_does(l) ? QKV_OPTIM_ADAMW : QKV_OPTIM_MUON;
     if (c->lr == 0) c->lr = usual_rate(l);
-    /* Unsmoothed, an encoder grows so sure of the few labels that the vote of the n-grams is not heard. */
+    /* Unsmoothed, an encoder grows so sure of the few labels that the vote of the
+     * n-grams is not heard. */
     if (c->label_smoothing < 0)
         c->label_smoothing = translates || (by_class && !c->overfit) ? 0.1 : 0;
     if (c->average < 0) /* where one validation is as good as the next, all of them are better */
         c->average = c->ema > 0 ? 0 : translates ? 5 : by_class && tokens < 200000 ? 4 : 0;
 }
 
-/* The number of steps that the budget gives; with `minutes` a guess that is corrected before the first. */
+/* The number of steps that the budget gives; with `minutes` a guess that is corrected
+ * before the first. */
 static int64_t budget(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
     if (c->steps) return c->steps;
@@ -111,7 +115,8 @@ static qkv_status make_batches(qkv_loop *l) {
     return QKV_OK;
 }
 
-/* A class's weight is what it would have of the examples if all had as many: n / (classes × its own). */
+/* A class's weight is what it would have of the examples if all had as many:
+ * n / (classes × its own). */
 static qkv_status weigh_classes(qkv_loop *l) {
     const int64_t classes = qkv_model_config(l->model)->classes;
     if (!l->config.class_weights || !l->train->label) return QKV_OK;
@@ -127,7 +132,8 @@ static qkv_status weigh_classes(qkv_loop *l) {
     return QKV_OK;
 }
 
-/* A run begins: with n-grams, which take seconds on much text, it is worth a checkpoint before the first step. */
+/* A run begins: with n-grams, which take seconds on much text,
+ * it is worth a checkpoint before the first step. */
 static qkv_status begin(qkv_loop *l) {
     QKV_TRY(qkv_loop_fit_ngrams(l, false));
     return l->run && qkv_model_config(l->model)->ngrams ? qkv_loop_save(l, false) : QKV_OK;
@@ -234,7 +240,8 @@ void qkv_loop_find_place(qkv_loop *l) {
     l->batch = left;
 }
 
-/* This rank's share of batch i of a step's k: whole batches where they can be dealt out evenly, else a part of each. */
+/* This rank's share of batch i of a step's k: whole batches where they can be dealt out evenly,
+ * else a part of each. */
 static qkv_status accumulate(qkv_loop *l, int64_t batch, int64_t i, qkv_step_result *r) {
     const int rank = qkv_parallel_rank(), size = qkv_parallel_size();
     const int64_t k = l->config.accumulate;
@@ -343,8 +350,9 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     const qkv_config *model = qkv_model_config(l->model);
     p->loss = sum.loss / (double)sum.n_targets;
     p->accuracy = (double)sum.n_right / (double)sum.n_targets;
-    /* The lower loss is better. But a classifier grows too sure of itself long before it grows worse, which raises its
-     * loss: there more right answers are, and among equals the lower loss; unless votes weighed anew make up for it. */
+    /* The lower loss is better. But a classifier grows too sure of itself long before it grows
+     * worse, which raises its loss: there more right answers are, and among equals the lower loss;
+     * unless votes weighed anew make up for it. */
     const bool by_answers = model->task == QKV_TASK_CLASSIFY && !model->ngrams;
     const double score = by_answers ? p->accuracy - 1e-6 * p->loss : -p->loss;
     p->best = score > l->best;
@@ -355,8 +363,8 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     return QKV_OK;
 }
 
-/* The end of a stretch: takes a snapshot, validates, tells and saves. A stop during the validation leaves it pending: the
- * resumed run begins with it. */
+/* The end of a stretch: takes a snapshot, validates, tells and saves. A stop during the validation
+ * leaves it pending: the resumed run begins with it. */
 static qkv_status mark(qkv_loop *l) {
     const double targets = l->recent.n_targets ? (double)l->recent.n_targets : 1;
     qkv_progress p = {.kind = QKV_PROGRESS_VALID,
@@ -378,7 +386,8 @@ static bool out_of_patience(const qkv_loop *l) {
     return l->config.patience > 0 && l->stale >= l->config.patience;
 }
 
-/* Has the step just made ended a stretch? `epoch` and `fresh`: the pass before it, and whether it was to begin another. */
+/* Has the step just made ended a stretch? `epoch` and `fresh`:
+ * the pass before it, and whether it was to begin another. */
 static bool is_due(const qkv_loop *l, int64_t epoch, bool fresh) {
     if (l->step >= l->steps) return true;
     if (l->config.save_every) return l->step % l->config.save_every == 0;

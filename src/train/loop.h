@@ -1,7 +1,9 @@
-/* The training loop: steps, validation, checkpoints, resuming; no files but those of the run folder.
+/* The training loop: steps, validation, checkpoints, resuming;
+ * no files but those of the run folder.
  *
- * Everything a step does is a function of (settings, data, step number), and a checkpoint holds all that
- * changes: stopped and resumed at any step, a run ends with the same bits as one never stopped. */
+ * Everything a step does is a function of (settings, data, step number), and a checkpoint holds all
+ * that changes: stopped and resumed at any step, a run ends with the same bits as one
+ * never stopped. */
 #ifndef QKV_TRAIN_LOOP_H
 #define QKV_TRAIN_LOOP_H
 
@@ -38,8 +40,8 @@ typedef struct qkv_loop {
     bool (*progress)(void *user, const qkv_progress *p); /* NULL: silent; false asks to stop */
     void *user;
     double peak; /* GFLOP/s that this machine could do; 0: unknown */
-    double
-        cpu_start; /* processor seconds used when the run began in this process; 0: when the loop was made */
+    /* processor seconds used when the run began in this process; 0: when the loop was made */
+    double cpu_start;
 
     /* what a checkpoint holds, beside weights and moments */
     int64_t step;  /* steps done, skipped ones included */
@@ -67,22 +69,25 @@ typedef struct qkv_loop {
     bool timed;           /* `steps` is still to be found from `minutes`: see pace.c */
 } qkv_loop;
 
-/* Makes ready; resumes from the run folder's last checkpoint if there is one. Settings that were left to us are chosen
- * here and can be read in loop->config afterwards. On failure nothing is left to free. */
+/* Makes ready; resumes from the run folder's last checkpoint if there is one. Settings that were
+ * left to us are chosen here and can be read in loop->config afterwards.
+ * On failure nothing is left to free. */
 qkv_status qkv_loop_init(qkv_loop *l);
 void qkv_loop_free(qkv_loop *l);
 
-/* Trains to the end of the budget, to the end of patience, or until progress says stop: then QKV_INTERRUPTED, after saving. */
+/* Trains to the end of the budget, to the end of patience, or until progress says stop: then
+ * QKV_INTERRUPTED, after saving. */
 qkv_status qkv_loop_run(qkv_loop *l);
 
 /* Loss, share of right answers over `valid_batches`' data, of the weights that are in place. */
 qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum);
 
-/* Of a classifier with several voters: sets the factors with which the validation's loss is least. Else nothing. */
+/* Of a classifier with several voters: sets the factors with which the validation's loss is least.
+ * Else nothing. */
 qkv_status qkv_loop_weigh_votes(qkv_loop *l);
 
-/* Of a classifier with n-grams: finds their weights from the training data; from all of it once nothing is to be judged by
- * the part held out. Else nothing. */
+/* Of a classifier with n-grams: finds their weights from the training data; from all of it once
+ * nothing is to be judged by the part held out. Else nothing. */
 qkv_status qkv_loop_fit_ngrams(qkv_loop *l, bool held_out_too);
 
 /* Processor seconds of the run so far, those before resuming included. */
@@ -99,16 +104,19 @@ void qkv_loop_find_place(qkv_loop *l);
 int64_t qkv_loop_next_batch(qkv_loop *l);
 /* Adds up the gradients and counts of a step's batches, of all ranks. */
 qkv_status qkv_loop_gradients(qkv_loop *l, qkv_step_result *r);
-/* The norm over which a step counts as an outlier (0: none does yet), and what keeps the measure of that. */
+/* The norm over which a step counts as an outlier (0: none does yet),
+ * and what keeps the measure of that. */
 double qkv_loop_norm_limit(const qkv_loop *l);
 void qkv_loop_norm_seen(qkv_loop *l, double norm);
-/* After a step failed with QKV_NUMERIC (message set), nothing having been changed: notes it, and goes on or gives up. */
+/* After a step failed with QKV_NUMERIC (message set), nothing having been changed:
+ * notes it, and goes on or gives up. */
 qkv_status qkv_loop_skip(qkv_loop *l, const qkv_update *u, const qkv_step_result *r, bool stop);
 /* Writes a checkpoint of this moment. */
 qkv_status qkv_loop_save(qkv_loop *l, bool best);
 /* Puts the checkpoint `which` ("last", "best") in place; *found false when there is none. */
 qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found);
-/* Puts the weights that are to be handed out in place: those of the best validation, averaged if so set. Ends the training. */
+/* Puts the weights that are to be handed out in place:
+ * those of the best validation, averaged if so set. Ends the training. */
 qkv_status qkv_loop_conclude(qkv_loop *l);
 /* Tells the caller; QKV_INTERRUPTED when it wants to stop. */
 qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p);

@@ -1,19 +1,23 @@
 /* The weights of a classifier's n-grams, found before the steps.
  *
- * They are a convex problem with a few non-zero features a text, so there is no need of gradient steps beside
- * the encoder's: each class against the rest is a support vector machine with squared slack,
+ * They are a convex problem with a few non-zero features a text, so there is no need of gradient
+ * steps beside the encoder's: each class against the rest is a support vector machine
+ * with squared slack,
  *     minimise ½ |u|² + C Σ_i max(0, 1 − y_i u·x̃_i)²,
- * solved in its dual by one coordinate α_i ≥ 0 at a time (Hsieh et al. 2008): a few passes over the texts, each
- * as cheap as counting them. The features x̃ are those of ngram_head.c, each times the logarithm of how much more
- * often it stands in texts of the class than in others (Wang and Manning 2012):
+ * solved in its dual by one coordinate α_i ≥ 0 at a time (Hsieh et al. 2008): a few passes over the
+ * texts, each as cheap as counting them. The features x̃ are those of ngram_head.c, each times the
+ * logarithm of how much more often it stands in texts of the class than in others
+ * (Wang and Manning 2012):
  *     r_gk = log( ((n_gk + a π_k) / N_k) / ((n_g − n_gk + a (1 − π_k)) / (N − N_k)) )
- * with n_gk texts of class k that have n-gram g, N_k all of k's n-grams, π_k = N_k / N, and a made-up texts in
- * proportion to the classes, so that an n-gram seen once says little and one never seen nothing. What is kept
- * is w = r u, so that w·x is the decision and an update of α by d adds d r² x to w.
+ * with n_gk texts of class k that have n-gram g, N_k all of k's n-grams, π_k = N_k / N, and a
+ * made-up texts in proportion to the classes, so that an n-gram seen once says little and one never
+ * seen nothing. What is kept is w = r u, so that w·x is the decision and an update of
+ * α by d adds d r² x to w.
  *
- * Texts are taken in an order that depends on the seed alone, and one after another: the same bits on any number of
- * threads and on every rank. Only hashing, which is most of the work, is spread over threads, a block of texts
- * at a time; nothing is kept of a text but one number a class, so the data may be larger than memory. */
+ * Texts are taken in an order that depends on the seed alone, and one after another: the same bits
+ * on any number of threads and on every rank. Only hashing, which is most of the work, is spread
+ * over threads, a block of texts at a time; nothing is kept of a text but one number a class, so
+ * the data may be larger than memory. */
 #include "base/mem.h"
 #include "base/thread.h"
 #include "train/loop.h"
@@ -56,7 +60,7 @@ static qkv_ngram_text text_of(const fit *f, int64_t i, int32_t *label) {
     qkv_ngram_text text = {0};
     *label = data->label[i];
     text.ids = qkv_encoded_ids(data, i, 0, &text.n);
-    text.chars = qkv_encoded_chars(data, i, &text.n_chars);
+    text.chars = qkv_encoded_chars(data, i);
     return text;
 }
 

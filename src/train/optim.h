@@ -44,8 +44,9 @@ typedef struct qkv_optim {
     struct qkv_chunk *chunks; /* the parameters in runs of whole rows: the items of parallel work */
     int64_t n_chunks;
     double *partial; /* per chunk: Σ g² */
-    /* Several ranks (parallel.h): rank r keeps and updates chunks chunk_cut[r] … chunk_cut[r + 1] − 1, which are
-     * elements cut[r] … cut[r + 1] − 1 of the flat arrays; the moments of the others stay untouched. */
+    /* Several ranks (parallel.h): rank r keeps and updates chunks chunk_cut[r] …
+     * chunk_cut[r + 1] − 1, which are elements cut[r] … cut[r + 1] − 1 of the flat arrays; the
+     * moments of the others stay untouched. */
     int64_t *chunk_cut, *cut;
     struct qkv_keeper
         *keepers;          /* what hangs in each table's before_read: points here, so do not move */
@@ -69,7 +70,8 @@ void qkv_optim_prepare(qkv_optim *o, const qkv_param *table, const int32_t *ids,
 void qkv_optim_settle(
     qkv_optim *o); /* all rows of all tables; several ranks: all of `ema` on each */
 
-/* Several ranks: the moments of all segments on rank 0, for a checkpoint; and back to its own only. */
+/* Several ranks: the moments of all segments on rank 0, for a checkpoint;
+ * and back to its own only. */
 void qkv_optim_collect(qkv_optim *o);
 void qkv_optim_release(qkv_optim *o);
 

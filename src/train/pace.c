@@ -1,6 +1,7 @@
-/* A budget in minutes becomes one in steps before the first step is made: some steps are rehearsed (at a rate of 0, after which
- * the moments are wiped), a part of a validation and a checkpoint are timed, and from then on the run is the one that --steps
- * with the same number gives, bit for bit. The number is in the checkpoint of step 0, so a resumed run keeps it. */
+/* A budget in minutes becomes one in steps before the first step is made: some steps are rehearsed
+ * (at a rate of 0, after which the moments are wiped), a part of a validation and a checkpoint are
+ * timed, and from then on the run is the one that --steps with the same number gives, bit for bit.
+ * The number is in the checkpoint of step 0, so a resumed run keeps it. */
 #include "train/loop.h"
 #include "base/clock.h"
 #include "train/parallel.h"
@@ -44,7 +45,8 @@ static void forget(qkv_loop *l) {
     qkv_optim_release(o);
 }
 
-/* Seconds of one step. A step that is not finite is the training's to deal with, not the rehearsal's. */
+/* Seconds of one step. A step that is not finite is the training's to deal with,
+ * not the rehearsal's. */
 static qkv_status time_steps(qkv_loop *l, double budget, double *pace) {
     double begin = 0;
     int64_t n = 0;

@@ -43,9 +43,9 @@ void qkv_parallel_share(void *data, size_t n);
 /* x's own segment becomes the sum over the ranks, in their order; the other segments become
  * zero. False: no memory (message set). */
 bool qkv_parallel_reduce(real *x, const int64_t *cut);
-/* Begins that early, or goes on with it, as far as this can be done without waiting: the elements from `final` on
- * have their last value here. qkv_parallel_reduce must follow, whatever happens in between. Ranks need not make
- * the same calls. */
+/* Begins that early, or goes on with it, as far as this can be done without waiting: the elements
+ * from `final` on have their last value here. qkv_parallel_reduce must follow, whatever happens in
+ * between. Ranks need not make the same calls. */
 void qkv_parallel_reduce_from(real *x, const int64_t *cut, int64_t final);
 /* Every segment becomes its owner's; `item` is the size of an element. */
 void qkv_parallel_gather(void *x, size_t item, const int64_t *cut);

@@ -146,10 +146,10 @@ static void add_up(real *restrict own, const real *restrict others, int64_t n) {
     }
 }
 
-/* A sum that begins while gradients are still being made. Blocks go from the end of the store to its
- * beginning, the order in which backward finishes them: every block of another's segment is sent once
- * it is final, and the own blocks are received one after another and added to. MPI moves messages
- * while it is called, which is after every node of the tape. */
+/* A sum that begins while gradients are still being made. Blocks go from the end of the store to
+ * its beginning, the order in which backward finishes them: every block of another's segment is
+ * sent once it is final, and the own blocks are received one after another and added to. MPI moves
+ * messages while it is called, which is after every node of the tape. */
 static struct reduction {
     bool open;
     real *x;

@@ -1,8 +1,10 @@
-/* The learning rate by depth, for fine-tuning: lower layers move less (layer_decay) or later (unfreeze).
+/* The learning rate by depth, for fine-tuning: lower layers move less (layer_decay)
+ * or later (unfreeze).
  *
- * A parameter's height is counted down from the top of its own stack: 0 for heads and last norms, 1 for the top layer, … and one
- * more than there are layers for embeddings and positions. Its rate is the schedule's times layer_decay^height, or 0 while the
- * passes done so far, divided by `unfreeze`, are fewer than its height. */
+ * A parameter's height is counted down from the top of its own stack: 0 for heads and last norms, 1
+ * for the top layer, … and one more than there are layers for embeddings and positions. Its rate is
+ * the schedule's times layer_decay^height, or 0 while the passes done so far, divided by
+ * `unfreeze`, are fewer than its height. */
 #ifndef QKV_TRAIN_RATES_H
 #define QKV_TRAIN_RATES_H
 

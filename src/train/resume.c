@@ -208,7 +208,8 @@ static const struct {
              {"optimizer.safetensors", save_moments, load_moments}};
 enum { N_FILES = sizeof files / sizeof *files };
 
-/* A snapshot is written once; the checkpoints after it have the same file by another name, where the file system can. */
+/* A snapshot is written once; the checkpoints after it have the same file by another name,
+ * where the file system can. */
 static qkv_status save_snapshot(const qkv_loop *l, const qkv_snapshot *s, const char *name,
                                 const char *path) {
     if (s->stored) {

@@ -12,7 +12,7 @@ typedef struct qkv_stepper {
     qkv_optim optim;
     qkv_task_spec task;
     uint64_t seed; /* of dropout and masks */
-    bool last;     /* the next batch is this rank's last of the step: its gradients travel as they are made */
+    bool last;     /* the next batch is this rank's last of the step: gradients travel once made */
 } qkv_stepper;
 
 /* Tape and optimiser for a model that is allocated for training. On failure nothing is left to
@@ -28,8 +28,8 @@ typedef struct qkv_step_result {
 } qkv_step_result;
 
 /* Adds the gradients of one batch (batch `i` of the planned epoch) to the store; `key` makes its
- * random numbers. The part of it that is rank `part` of `parts`' share: its examples are dealt out in
- * order, by their tokens. */
+ * random numbers. The part of it that is rank `part` of `parts`' share: its examples are dealt out
+ * in order, by their tokens. */
 qkv_status qkv_stepper_accumulate_part(qkv_stepper *s, const qkv_batcher *b, int64_t i, int part,
                                        int parts, uint64_t key, qkv_step_result *sum);
 /* All of it. */

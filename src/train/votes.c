@@ -1,8 +1,10 @@
-/* How much each voter of a classifier counts. What fits the training data best says nothing about that: the encoder soon
- * knows it by heart, and is surer of itself than it is right. So the factors a and b of
+/* How much each voter of a classifier counts. What fits the training data best says nothing about
+ * that: the encoder soon knows it by heart, and is surer of itself than it is right.
+ * So the factors a and b of
  *     logits = ½ (a · encoder + b · n-grams)
- * are those with which held-out rows have the least loss, of a few that are tried. They change no step of the training,
- * and make the probabilities that the model gives about as good as its answers. */
+ * are those with which held-out rows have the least loss, of a few that are tried. They change no
+ * step of the training, and make the probabilities that the model gives about as good
+ * as its answers. */
 #include "train/loop.h"
 #include "train/parallel.h"
 
