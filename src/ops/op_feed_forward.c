@@ -14,7 +14,8 @@
 /* Rows of a block: hidden ones of about 2 MB, but enough for products at full speed. It depends on the
  * width alone, so that bits do not depend on the batch. */
 #define BLOCK_REALS ((int64_t)1 << 19)
-#define BLOCK_ROWS  128
+#define BLOCK_LEAST 128
+#define BLOCK_MOST  1024
 
 typedef struct saved {
     qkv_feed_forward_spec spec;
@@ -32,13 +33,13 @@ static bool needs_z(const qkv_feed_forward_spec *s) {
     return s->gated || qkv_act_needs_input(s->act);
 }
 
-static int64_t block_rows(const qkv_feed_forward_spec *s) {
-    const int64_t rows = BLOCK_REALS / s->w_in->rows / 64 * 64;
-    return rows > BLOCK_ROWS ? rows : BLOCK_ROWS;
-}
-
 static int64_t min64(int64_t a, int64_t b) {
     return a < b ? a : b;
+}
+
+static int64_t block_rows(const qkv_feed_forward_spec *s) {
+    const int64_t rows = BLOCK_REALS / s->w_in->rows / 64 * 64;
+    return rows < BLOCK_LEAST ? BLOCK_LEAST : min64(rows, BLOCK_MOST);
 }
 
 static real *take(qkv_tape *t, int64_t n) {
@@ -244,10 +245,10 @@ qkv_tensor *qkv_feed_forward(qkv_tape *t, qkv_tensor *x, const qkv_feed_forward_
 
 enum { GATED = 16, LONG = 32 };
 
-/* After a norm whose rows are made again; LONG: a width at which there is more than one block. */
+/* After a norm whose rows are made again; LONG: more than one block, seen where they meet. */
 static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
     const int v = qkv_check_variant(c);
-    const int64_t rows = v & LONG ? BLOCK_ROWS + 3 : 5, hidden = v & LONG ? BLOCK_REALS / 128 : 3;
+    const int64_t rows = v & LONG ? BLOCK_MOST + 3 : 5, hidden = 3;
     qkv_tensor *x = qkv_check_input(t, c, rows, 4, 0, 1);
     qkv_tensor *gain = qkv_check_input(t, c, 1, 4, 1, 0.5);
     x = qkv_norm(t, x, gain, qkv_check_input(t, c, 1, 4, 0, 1), &(qkv_norm_spec){.brief = true},
@@ -257,7 +258,8 @@ static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
     spec.w_in = qkv_check_input(t, c, wide, 4, 0, 1), spec.b_in = qkv_check_input(t, c, 1, wide, 0, 1);
     spec.w_out = qkv_check_input(t, c, 4, hidden, 0, 1);
     spec.b_out = qkv_check_input(t, c, 1, 4, 0, 1);
-    return qkv_feed_forward(t, x, &spec);
+    qkv_tensor *y = qkv_feed_forward(t, x, &spec);
+    return v & LONG ? qkv_tensor_rows(t, y, BLOCK_MOST - 2, 5) : y;
 }
 
 /* No biases, another width behind, and x has other readers: its gradient is added to. */
