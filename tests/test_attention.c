@@ -495,6 +495,34 @@ static void gradients_are_optional(void **state) {
     problem_free(&p);
 }
 
+static void assert_same_rows(const char *what, const real *x, const real *y, int64_t rows,
+                             int64_t ld, int64_t width) {
+    for (int64_t r = 0; r < rows; r++) assert_same_bits(what, x + r * ld, y + r * ld, width);
+}
+
+/* Gradients may be written over q, k and v. */
+static void gradients_over_inputs(void **state) {
+    (void)state;
+    const qkv_kern *const *sets;
+    const size_t n_sets = qkv_kern_list(&sets);
+    for (size_t i = 0; i < N_PROBLEMS * n_sets; i++) {
+        const qkv_kern *k = sets[i / N_PROBLEMS];
+        problem p;
+        problem_make(&p, i % N_PROBLEMS);
+        run(&p, k);
+        qkv_attention_grad over = p.g;
+        over.dq = (real *)p.a.q, over.dk = (real *)p.a.k, over.dv = (real *)p.a.v;
+        over.dbias = over.drel_k = over.drel_v = NULL;
+        assert_true(k->attention_grad(&p.a, &over));
+        const shape *s = p.shape;
+        assert_same_rows(s->name, over.dq, p.g.dq, p.rq, p.a.ldq, (int64_t)s->heads * s->d_head);
+        assert_same_rows(s->name, over.dk, p.g.dk, p.rk, p.a.ldk, (int64_t)s->kv_heads * s->d_head);
+        assert_same_rows(s->name, over.dv, p.g.dv, p.rk, p.a.ldv,
+                         (int64_t)s->kv_heads * s->d_value);
+        problem_free(&p);
+    }
+}
+
 static void memory_that_runs_out_is_reported(void **state) {
     (void)state;
     problem p;
@@ -518,6 +546,7 @@ int main(void) {
         cmocka_unit_test(packed_equals_alone),
         cmocka_unit_test(what_memory_held_does_not_matter),
         cmocka_unit_test(gradients_are_optional),
+        cmocka_unit_test(gradients_over_inputs),
         cmocka_unit_test(memory_that_runs_out_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * values, tails, bits for any number of threads, and plain references in double. Each test runs for
  * every instruction set. */
 #include "harness.h"
+#include "base/half.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "kern/kern.h"
@@ -188,6 +189,36 @@ static void elementwise(void **state) {
         k->transpose(big_x, 250, 280, 280, big_z, 250);
         for (int r = 0; r < 250; r++)
             for (int c = 0; c < 280; c++) assert_true(big_z[c * 250 + r] == big_x[r * 280 + c]);
+    }
+}
+
+/* bf16 by one definition: base/half.h's. */
+static void halves(void **state) {
+    (void)state;
+    static uint16_t half[BIG];
+    static const real odd[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 3.4e38f, 1e-40f, 1.00390625f};
+    FOR_SETS {
+        fill(big_x, BIG, 1);
+        memcpy(big_x, odd, sizeof odd);
+        memcpy(big_y, big_x, sizeof big_y);
+        k->narrow(big_x, half, BIG);
+        k->widen(half, big_z, BIG);
+        assert_same_bits("widen", big_z, big_x, BIG);
+        for (int i = 0; i < BIG; i++) {
+            assert_int_equal(half[i], qkv_bf16_of((float)big_y[i]));
+            const real value = (real)qkv_bf16_value(half[i]);
+            assert_true(memcmp(&big_x[i], &value, sizeof value) == 0);
+        }
+        for (int n = 0; n < 40; n++) { /* tails, and nothing behind them */
+            memcpy(big_x, big_y, sizeof big_x);
+            memset(half, 0x55, sizeof half);
+            k->narrow(big_x, half, n);
+            assert_true(half[n] == 0x5555 && memcmp(&big_x[n], &big_y[n], sizeof(real)) == 0);
+            big_z[n] = 7;
+            k->widen(half, big_z, n);
+            assert_true(big_z[n] == 7);
+            assert_same_bits("tail", big_z, big_x, n);
+        }
     }
 }
 
@@ -553,6 +584,7 @@ int main(void) {
         cmocka_unit_test(tails_equal_bodies),
         cmocka_unit_test(slopes_match),
         cmocka_unit_test(elementwise),
+        cmocka_unit_test(halves),
         cmocka_unit_test(sums),
         cmocka_unit_test(gates),
         cmocka_unit_test(dropout_is_by_counter),

@@ -14,7 +14,9 @@ enum {
     DROPOUT = 512,
     ONE_PRODUCT = 1024, /* q, k and v are views of one tensor */
     LATER = 2048,       /* queries are the last rows of their keys' sequence */
-    SAME = 4096         /* q, k and v are one tensor */
+    SAME = 4096,        /* q, k and v are one tensor */
+    BRIEF = 8192,       /* what q, k and v are views of is brief */
+    TURNED = 16384      /* v, k, q instead of q, k, v in the one product */
 };
 
 static const int32_t q_starts[] = {0, 3, 4, 9}, k_starts[] = {0, 2, 7, 12},
@@ -60,13 +62,23 @@ static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
     if (f & (DISTANCE | MATRIX | REL_K | REL_V)) add_relations(t, c, &s, d_value);
     if (f & ONE_PRODUCT) {
         qkv_tensor *x = qkv_check_input(t, c, 9, 4, 0, 1), *w = qkv_check_input(t, c, 18, 4, 0, 1);
-        qkv_tensor *p = qkv_linear(t, x, w, NULL, QKV_ACT_NONE);
-        return qkv_attend(t, qkv_tensor_columns(t, p, 0, 6), qkv_tensor_columns(t, p, 6, 6),
-                          qkv_tensor_columns(t, p, 12, 6), &s);
+        qkv_tensor *p = f & BRIEF ? qkv_linear_brief(t, x, w, NULL)
+                                  : qkv_linear(t, x, w, NULL, QKV_ACT_NONE);
+        return qkv_attend(t, qkv_tensor_columns(t, p, f & TURNED ? 12 : 0, 6),
+                          qkv_tensor_columns(t, p, 6, 6),
+                          qkv_tensor_columns(t, p, f & TURNED ? 0 : 12, 6), &s);
     }
     qkv_tensor *q = qkv_check_input(t, c, 9, heads * 3, 0, 1);
+    if (f & BRIEF)
+        q = qkv_linear_brief(t, q, qkv_check_input(t, c, heads * 3, heads * 3, 0, 1), NULL);
     if (f & SAME) return qkv_attend(t, q, q, q, &s);
     qkv_tensor *k = qkv_check_input(t, c, rows_k, kv * 3, 0, 1);
+    if (f & BRIEF) { /* keys and values side by side */
+        qkv_tensor *w = qkv_check_input(t, c, 2 * kv * 3, kv * 3, 0, 1);
+        qkv_tensor *both = qkv_linear_brief(t, k, w, NULL);
+        return qkv_attend(t, q, qkv_tensor_columns(t, both, 0, kv * 3),
+                          qkv_tensor_columns(t, both, kv * 3, kv * 3), &s);
+    }
     return qkv_attend(t, q, k, qkv_check_input(t, c, rows_k, kv * d_value, 0, 1), &s);
 }
 
@@ -91,4 +103,10 @@ const qkv_case qkv_cases_attention[] = {
     {"attention: q, k, v from one product", build, ONE_PRODUCT | CAUSAL},
     {"attention: q, k, v one tensor", build, SAME},
     {"attention: queries at the end of their keys", build, LATER | CAUSAL},
+    {"attention: one brief product", build, ONE_PRODUCT | BRIEF | CAUSAL},
+    {"attention: one brief product, turned", build, ONE_PRODUCT | BRIEF | TURNED},
+    {"attention: one brief product, all relations", build,
+     ONE_PRODUCT | BRIEF | DISTANCE | REL_K | REL_V},
+    {"attention: brief queries, and keys beside values", build, CROSS | BRIEF | DROPOUT},
+    {"attention: one brief tensor", build, SAME | BRIEF},
     {0}};
