@@ -1,14 +1,14 @@
 #!/bin/sh
-# Translation of qkv beside CTranslate2's: the same weights and sentences, every translation LENGTH tokens long, interleaved, best of
-# REPS runs of PASSES passes each.
-#   REPS=5 PASSES=3 MODEL=DIR SOURCE=test_2016_flickr.de LENGTH=14 THREADS=2 sh bench/translate.sh
-# MODEL is a translator that CTranslate2 can take (see translate_ct2.py), for example
-#   qkv train translate --train train.de train.en --out DIR --vocab-size 8000 --d-model 256 --layers 3 --heads 4 --d-ff 1024 \
-#       --set norm_kind=layer --set position=sinusoidal --set activation=relu --steps 2
+# Translation of qkv beside CTranslate2's: the same weights and sentences, interleaved, best of REPS runs of PASSES passes each.
+#   REPS=5 PASSES=3 MODEL=DIR SOURCE=test_2016_flickr.de THREADS=2 sh bench/translate.sh
+# LENGTH=14 makes every translation that long, for models that are hardly trained. MODEL is a translator that CTranslate2 can take (see
+# translate_ct2.py), for example
+#   qkv train translate --train train.de train.en --valid val.de val.en --out DIR --vocab-size 8000 --d-model 256 --layers 3 --heads 4 \
+#       --d-ff 1024 --set norm_kind=layer --set position=sinusoidal --set activation=relu --minutes 9
 # QKV_BENCH_PYTHON must have ctranslate2, numpy, safetensors and tokenizers.
 set -eu
 cd "$(dirname "$0")/.."
-reps=${REPS:-5} threads=${THREADS:-$(nproc)} length=${LENGTH:-14} python=${QKV_BENCH_PYTHON:-build/venv/bin/python}
+reps=${REPS:-5} threads=${THREADS:-$(nproc)} length=${LENGTH:-0} python=${QKV_BENCH_PYTHON:-build/venv/bin/python}
 types=${TYPES:-float32 int8} beams=${BEAMS:-1 5} out=${OUT:-build/bench}
 results=$out/translate.jsonl
 : > "$results"

@@ -51,7 +51,9 @@ QKV_API const char *qkv_error(void);
 /* "0.1.0" */
 QKV_API const char *qkv_version(void);
 
-/* Threads that calls from this thread use; 0 asks for every core this process may run on. */
+/* Threads that calls from this thread use; 0 asks for every core this process may run on. They are
+ * OpenMP's. Where other programs are busy too, start yours with GOMP_SPINCOUNT=3000 in its
+ * environment (as the command does): else those that wait spin, on cores that others need. */
 QKV_API void qkv_threads_set(int n);
 QKV_API int qkv_threads(void);
 

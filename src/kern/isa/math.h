@@ -95,19 +95,27 @@ static inline vreal v_exp(vreal x) {
 
 /* 2ⁿ·2ʳ with one polynomial of degree 5 and an addition to the exponent: no denormals, so no second
  * factor. */
-static inline vreal v_exp2_down(vreal x) {
-    const float round = 0x1.8p23f;
-    x = v_max(v_set(-126.0f), x);
-    const vreal t = x + round, r = x - (t - round);
+static inline vreal exp2_near_zero(vreal r) {
     vreal p = v_fma(v_set(1.3264727e-3f), r, v_set(9.6715127e-3f));
     p = v_fma(p, r, v_set(5.5507337e-2f));
     p = v_fma(p, r, v_set(0.24022242f));
     p = v_fma(p, r, v_set(0.69314698f));
-    p = v_fma(p, r, v_set(1.0f));
+    return v_fma(p, r, v_set(1.0f));
+}
+static inline vreal v_exp2_down(vreal x) {
+    const float round = 0x1.8p23f;
+    x = v_max(v_set(-126.0f), x);
+    const vreal t = x + round, r = x - (t - round), p = exp2_near_zero(r);
     return (vreal)((vuint)p + ((vuint)t << 23)); /* unsigned: scores that ran away may wrap */
 }
 static inline vreal v_exp2_bounded(vreal x) {
+#ifdef __AVX512DQ__
+    /* Rounding and the exponent are an instruction each, which need no bounds. */
+    const vreal r = (vreal)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return (vreal)_mm512_scalef_ps((__m512)exp2_near_zero(r), (__m512)(x - r));
+#else
     return v_exp2_down(v_min(v_set(64), x));
+#endif
 }
 
 /* Near 0 an odd polynomial, where 1 − 2/(e²ˣ + 1) would cancel. */
