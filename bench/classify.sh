@@ -1,14 +1,15 @@
 #!/bin/sh
 # Classification of qkv beside PyTorch's and ONNX Runtime's: the same weights and reviews, interleaved, best of REPS runs.
-#   REPS=5 SECONDS_EACH=3 THREADS=2 TYPES="f32 bf16 int8" WHO="qkv torch compile onnx" sh bench/classify.sh
-# QKV_BENCH_PYTHON must have torch, numpy, safetensors, onnx, onnxscript and onnxruntime; the reviews are those of bench/run.sh.
+#   REPS=5 SECONDS_EACH=3 THREADS=2 TYPES="f32 bf16 int8" WHO="qkv torch compile onnx" IDS=build/bench/imdb.ids sh bench/classify.sh
+# QKV_BENCH_PYTHON must have torch, numpy, safetensors, onnx, onnxscript and onnxruntime; the reviews are those of bench/run.sh, or, with
+# IDS=build/bench/imdb_test.ids, all 25,000 of the test set.
 set -eu
 cd "$(dirname "$0")/.."
 reps=${REPS:-5} seconds=${SECONDS_EACH:-3} threads=${THREADS:-$(nproc)} who=${WHO:-qkv torch compile onnx}
 python=${QKV_BENCH_PYTHON:-build/venv/bin/python}
 out=${OUT:-build/bench}
-ids=$out/imdb.ids weights=$out/classify.safetensors results=$out/classify.jsonl
-build/qkv bench classify --set ids="$ids" --set save="$weights" --set seconds=0.001 > /dev/null
+ids=${IDS:-$out/imdb.ids} weights=$out/classify.safetensors results=$out/classify.jsonl
+build/qkv bench classify --set ids="$out/imdb.ids" --set save="$weights" --set seconds=0.001 > /dev/null
 : > "$results"
 note() { # work, who, JSON
     printf '{"work":"%s","who":"%s","result":%s}\n' "$1" "$2" "$3" >> "$results"

@@ -1,4 +1,5 @@
-"""Writes the ids on which `qkv bench train` and torch_train.py do the same work: OUT/imdb.ids, multi30k.ids, gpt.ids.
+"""Writes the ids on which `qkv bench train` and torch_train.py do the same work: OUT/imdb.ids, multi30k.ids, gpt.ids; and, for
+classify.sh, all reviews of a test set that is at hand: OUT/imdb_test.ids.
 
     python make_ids.py OUT [DATA]
 
@@ -68,6 +69,9 @@ if reviews:
 else:
     examples = [[zipf(min(512, max(10, int(draw.lognormvariate(5.16, 0.75)))), 50000)] for _ in range(8000)]
 write("imdb", spread(examples, 8192))
+if find("imdb/test.tsv"):
+    test = [words.findall(line.split("\t", 1)[1].lower()) for line in open(find("imdb/test.tsv"))]
+    write("imdb_test", [[t[:512]] for t in number(test, 50000)])
 
 source, target = find("multi30k/train.de", "multi30k/train.lc.norm.tok.de"), find("multi30k/train.en", "multi30k/train.lc.norm.tok.en")
 if source and target:

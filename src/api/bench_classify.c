@@ -14,6 +14,8 @@
 
 #include <math.h>
 
+enum { WARM = 32 /* batches before the clock starts */ };
+
 static const char *const own_keys[] = {"ids", "save", "seconds", "batch_tokens", NULL};
 
 typedef struct figures {
@@ -46,8 +48,9 @@ static void run_batch(worker *w, qkv_model *m, const qkv_batcher *b, int64_t i) 
     w->tokens += w->status == QKV_OK ? batch.tokens : 0;
 }
 
-/* One pass over all batches, a batch a thread as qkv_classify does it. */
-static qkv_status pass(worker *workers, qkv_model *m, const qkv_batcher *b, figures *f) {
+/* One pass over the first n batches, a batch a thread as qkv_classify does it. */
+static qkv_status pass(worker *workers, qkv_model *m, const qkv_batcher *b, int64_t n,
+                       figures *f) {
     const int threads = qkv_threads();
     int64_t next = 0;
     double sum = 0;
@@ -59,7 +62,7 @@ static qkv_status pass(worker *workers, qkv_model *m, const qkv_batcher *b, figu
         qkv_threads_set(1);
         while (w->status == QKV_OK) {
             const int64_t i = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
-            if (i >= b->n_batches) break;
+            if (i >= n) break;
             run_batch(w, m, b, i);
         }
         qkv_threads_set(threads);
@@ -90,8 +93,10 @@ static qkv_status measure(const qkv_bench_args *args, const qkv_bench_model *m,
     if (status == QKV_OK) qkv_batcher_plan(&b, 0);
     for (int k = 0; k < threads && status == QKV_OK; k++) status = qkv_tape_init(&workers[k].tape);
     figures warm = {0};
-    if (status == QKV_OK) status = pass(workers, m->model, &b, &warm);
-    while (status == QKV_OK && f->seconds < seconds) status = pass(workers, m->model, &b, f);
+    if (status == QKV_OK)
+        status = pass(workers, m->model, &b, b.n_batches < WARM ? b.n_batches : WARM, &warm);
+    while (status == QKV_OK && f->seconds < seconds)
+        status = pass(workers, m->model, &b, b.n_batches, f);
     for (int k = 0; k < threads; k++) qkv_tape_free(&workers[k].tape);
     qkv_batcher_free(&b);
     qkv_free(workers);
