@@ -78,11 +78,15 @@ static void check_integers(qkv_weight_format format) {
         fill(x, m * k, 3);
         fill(bias, n, 4);
         if (m > 2) memset(x + k, 0, (size_t)k * sizeof *x); /* a row of zeros */
-        for (size_t i = 0; i < 2 * n_kern; i++) {
+        for (size_t i = 0; i < 2 * n_kern; i++) { /* with three threads: packed before */
             qkv_threads_set(i % 2 ? 3 : 1);
             qkv_gemm g = {.m = m, .n = n, .k = k, .a = x, .lda = k, .c = c, .ldc = n};
             g.weight = &w.w, g.bias = bias, g.act = QKV_ACT_RELU;
+            real *packed = malloc((list[i / 2]->gemm_pack_size(&g) + 1) * sizeof *packed);
+            list[i / 2]->gemm_pack(&g, packed);
+            if (i % 2) g.b_packed = packed;
             assert_true(list[i / 2]->gemm(&g));
+            free(packed);
             for (int64_t r = 0; r < m; r++)
                 for (int64_t j = 0; j < n; j++) {
                     const float y = reference(x + r * k, k, &w.w, j) + bias[j];

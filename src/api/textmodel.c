@@ -156,7 +156,7 @@ qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out) {
     /* Sessions of decoders pack the weights when the first of them begins:
      * not under the eyes of another call. */
     if (qkv_task_shapes[qkv_model_config(m->model)->task].decoder)
-        QKV_TRY(qkv_params_pack(qkv_model_params(m->model)));
+        QKV_TRY(qkv_model_pack(m->model));
     pthread_mutex_lock(&m->tapes->lock);
     *out = m->tapes->idle.n ? m->tapes->idle.at[--m->tapes->idle.n] : NULL;
     pthread_mutex_unlock(&m->tapes->lock);

@@ -7,7 +7,7 @@
 
 qkv_status qkv_session_new(qkv_model *m, qkv_session **out) {
     *out = NULL;
-    QKV_TRY(qkv_params_pack(qkv_model_params(m)));
+    QKV_TRY(qkv_model_pack(m));
     qkv_session *s = qkv_zalloc(1, sizeof *s);
     if (!s) return QKV_FAILED;
     const qkv_config *c = qkv_model_config(m);

@@ -280,6 +280,11 @@ const qkv_config *qkv_model_config(const qkv_model *m) {
     return &m->config;
 }
 
+qkv_status qkv_model_pack(qkv_model *m) {
+    const bool many = m->shape.encoder && m->shape.decoder;
+    return qkv_params_pack(&m->params, many);
+}
+
 qkv_params *qkv_model_params(qkv_model *m) {
     return &m->params;
 }

@@ -40,6 +40,9 @@ void qkv_model_free(qkv_model *m);
 
 const qkv_config *qkv_model_config(const qkv_model *m);
 qkv_params *qkv_model_params(qkv_model *m);
+/* Packs the weights for use (qkv_params_pack); integers for translators only, which write many texts
+ * side by side. */
+qkv_status qkv_model_pack(qkv_model *m);
 
 /* Encoder: (R, D). */
 qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src);

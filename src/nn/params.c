@@ -210,15 +210,21 @@ static size_t pack_one(qkv_param *w, real *to) {
     return (size + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
 }
 
-static qkv_status pack(qkv_params *p) {
+/* Integers are used where they lie by products with few rows, and need no packing for those. */
+static bool is_packed(const qkv_param *w, bool integers) {
+    const qkv_weight *narrow = w->tensor.weight;
+    if (!w->spec.product) return false;
+    return !narrow || !qkv_weight_is_integer(narrow) || (integers && w->spec.split == 0);
+}
+
+static qkv_status pack(qkv_params *p, bool integers) {
     size_t size = 0;
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1) QKV_TRY_ALLOC(p->packed = qkv_alloc_aligned(size * sizeof(real) + 1));
         size = 0;
         for (size_t i = 0; i < p->n; i++) {
             qkv_param *w = p->list[i];
-            const qkv_weight *narrow = w->tensor.weight;
-            if (!w->spec.product || (narrow && qkv_weight_is_integer(narrow))) continue;
+            if (!is_packed(w, integers)) continue;
             real *const to = pass == 1 ? p->packed + size : NULL;
             size += pack_one(w, to);
             w->tensor.packed = to;
@@ -227,11 +233,11 @@ static qkv_status pack(qkv_params *p) {
     return QKV_OK;
 }
 
-qkv_status qkv_params_pack(qkv_params *p) {
+qkv_status qkv_params_pack(qkv_params *p, bool integers) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     qkv_status status = QKV_OK;
     pthread_mutex_lock(&lock);
-    if (!p->packed && !p->grads) status = pack(p);
+    if (!p->packed && !p->grads) status = pack(p, integers);
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -75,9 +75,9 @@ void qkv_param_bind_weight(qkv_param *param, const qkv_weight *weight);
 void qkv_params_initialise(qkv_params *p, uint64_t seed);
 /* Packs the weights of linear maps, so that products with few rows (a step of decoding) read them
  * once, in order; costs as much memory again. For parameters that do not change any more: does
- * nothing where there are gradients. May be called often and from several threads; the first call
- * packs. */
-qkv_status qkv_params_pack(qkv_params *p);
+ * nothing where there are gradients. `integers`: int8 and int4 too, for products with many rows.
+ * May be called often and from several threads; the first call packs. */
+qkv_status qkv_params_pack(qkv_params *p, bool integers);
 void qkv_params_zero_grads(qkv_params *p); /* sparse ones by their touched rows only */
 
 #endif

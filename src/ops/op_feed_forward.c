@@ -49,7 +49,6 @@ static real *take(qkv_tape *t, int64_t n) {
 /* The weights of g's product, for all blocks; NULL when one block packs them on its way. */
 static real *pack(qkv_tape *t, qkv_gemm g, int64_t rows) {
     if (rows <= g.m || g.b_packed || qkv_tape_stopped(t)) return NULL;
-    if (g.weight && qkv_weight_is_integer(g.weight)) return NULL; /* made for use as they are */
     g.precision = (qkv_precision)t->precision;
     real *packed = take(t, (int64_t)qkv_kern_get()->gemm_pack_size(&g));
     if (packed) qkv_kern_get()->gemm_pack(&g, packed);

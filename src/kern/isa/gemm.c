@@ -35,6 +35,7 @@ static int64_t k_step(int64_t k) {
 /* ---- B packed as a whole: block after block of K, each in panels of NR ---- */
 
 size_t KERN_NAME(gemm_pack_size)(const qkv_gemm *g) {
+    if (g->weight && qkv_weight_is_integer(g->weight)) return KERN_NAME(gemm_int_pack_size)(g);
     return (size_t)(round_up(g->n, NR) * gemm_b_words(g->k, gemm_form_of(g)));
 }
 
@@ -61,6 +62,10 @@ static void pack_b(const qkv_gemm *g, int64_t col0, int64_t col1, int64_t k0, in
 }
 
 void KERN_NAME(gemm_pack)(const qkv_gemm *g, real *out) {
+    if (g->weight && qkv_weight_is_integer(g->weight)) {
+        KERN_NAME(gemm_int_pack)(g, out);
+        return;
+    }
     const int64_t step = k_step(g->k), columns = round_up(g->n, NR);
     const gemm_form form = gemm_form_of(g);
     QKV_PARALLEL_FOR

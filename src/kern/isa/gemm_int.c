@@ -1,8 +1,8 @@
 /* The product with integer weights: the loops around the tile.
  *
  * The same cut into rectangles as gemm.c. A rectangle's rows of x are rounded a strip at a time, the strip sized for
- * the L2 cache; of the weights a block of panels is made, or one at a time when all rows are in one strip: a step of
- * decoding streams the weights through once. Sums run over all of K in registers, so K is not cut. */
+ * the L2 cache; of the weights a block of panels is made, or one at a time when all rows are in one strip (a step of
+ * decoding streams the weights through once), or none when they were made before (gemm_pack). Sums run over all of K in registers, so K is not cut. */
 #include "kern/isa/gemm_int.h"
 #include "base/thread.h"
 
@@ -85,6 +85,14 @@ static bool is_few(const qkv_gemm *g) {
     return g->m <= INT_FEW && g->weight->format == QKV_WEIGHT_INT8;
 }
 
+/* Panels of the outputs [col0, col1): made now, or before. */
+static const int32_t *panels_of(const work *w, int64_t col0, int64_t col1) {
+    if (w->g->b_packed) return (const int32_t *)w->g->b_packed + col0 / NR * w->panel;
+    for (int64_t col = col0; col < col1; col += NR)
+        KERN_NAME(gemm_int_panel)(w->g->weight, col, w->b + (col - col0) / NR * w->panel);
+    return w->b;
+}
+
 static void run_rectangle(const work *w) {
     if (is_few(w->g)) {
         KERN_NAME(gemm_int_few)(w->g, w->col0, w->col1, w->a);
@@ -95,22 +103,38 @@ static void run_rectangle(const work *w) {
     if (one_strip) round_strip(w, w->row0, w->row1 - w->row0);
     for (int64_t col0 = w->col0; col0 < w->col1; col0 += block) {
         const int64_t col1 = min64(col0 + block, w->col1);
-        for (int64_t col = col0; col < col1; col += NR)
-            KERN_NAME(gemm_int_panel)(w->g->weight, col, w->b + (col - col0) / NR * w->panel);
+        const int32_t *const panels = panels_of(w, col0, col1);
         for (int64_t row = w->row0; row < w->row1; row += w->strip) {
             const int64_t rows = min64(w->strip, w->row1 - row);
             if (!one_strip) round_strip(w, row, rows);
             for (int64_t col = col0; col < col1; col += NR)
-                run_panel(w, col, w->b + (col - col0) / NR * w->panel, row, rows);
+                run_panel(w, col, panels + (col - col0) / NR * w->panel, row, rows);
         }
     }
+}
+
+static int64_t panel_words(const qkv_weight *w) {
+    const int_shape shape = int_shape_of(w);
+    return shape.groups * shape.stride;
+}
+
+size_t KERN_NAME(gemm_int_pack_size)(const qkv_gemm *g) {
+    const size_t bytes = (size_t)((g->n + NR - 1) / NR * panel_words(g->weight)) * sizeof(int32_t);
+    return (bytes + sizeof(real) - 1) / sizeof(real);
+}
+
+void KERN_NAME(gemm_int_pack)(const qkv_gemm *g, real *out) {
+    const int64_t panel = panel_words(g->weight);
+    QKV_PARALLEL_FOR
+    for (int64_t col = 0; col < g->n; col += NR)
+        KERN_NAME(gemm_int_panel)(g->weight, col, (int32_t *)out + col / NR * panel);
 }
 
 bool KERN_NAME(gemm_int)(const qkv_gemm *g) {
     const gemm_plan p = KERN_NAME(gemm_plan_of)(g);
     work w = {.g = g, .shape = int_shape_of(g->weight)};
     w.words = w.shape.groups * w.shape.words;
-    w.panel = w.shape.groups * w.shape.stride;
+    w.panel = panel_words(g->weight);
     w.strip = (A_BYTES / 4 / w.words / MR + 1) * MR;
     if (w.strip <= INT_FEW) w.strip += MR; /* gemm_int_few has room for its rows and one more */
     w.block = (B_BYTES / 4 / w.panel + 1) * NR;

@@ -116,7 +116,9 @@ void KERN_NAME(gemm_int_few)(const qkv_gemm *g, int64_t col0, int64_t col1, int3
 
 /* act and pre of a finished tile; from gemm.c */
 void KERN_NAME(gemm_finish)(const qkv_gemm *g, int64_t at, int rows, int64_t cols);
-/* The product with g->weight, an integer format; from gemm_int.c */
+/* The product with g->weight, an integer format; and all its panels, for many products; from gemm_int.c */
 bool KERN_NAME(gemm_int)(const qkv_gemm *g);
+size_t KERN_NAME(gemm_int_pack_size)(const qkv_gemm *g);
+void KERN_NAME(gemm_int_pack)(const qkv_gemm *g, real *out);
 
 #endif
