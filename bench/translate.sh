@@ -28,8 +28,9 @@ while [ "$rep" -le "$reps" ]; do
         for beam in $beams; do
             for how in "" "--single --lines 200"; do
                 run qkv "$folder" --threads "$threads"
-                # Its fastest way, by kind: a batch a thread; alone all threads, or one (int8: 7 times as fast).
+                # CTranslate2's fastest way, by kind: a batch a thread. Alone, for both: all threads, or one.
                 if [ -n "$how" ]; then
+                    run qkv "$folder" --threads 1
                     run ct2 "$MODEL" --threads "$threads"
                     run ct2 "$MODEL" --threads 1
                 else
