@@ -40,18 +40,22 @@ typedef enum gemm_form {
     GEMM_FORMS
 } gemm_form;
 
-/* Can the tile read rows of A where they are? 14 row pointers are too many. */
-#define GEMM_A_IN_PLACE (MR <= 8)
+/* Can the tile read rows of A where they are? Not when all of them begin in the same set of the nearest
+ * cache, which has fewer places than a tile has rows. */
+#define GEMM_CACHE_WAY 4096 /* bytes from a line to the next one of its set */
+static inline bool gemm_a_apart(const qkv_gemm *g) {
+    return MR <= 8 || g->lda * (int64_t)sizeof(real) % GEMM_CACHE_WAY;
+}
 
 static inline gemm_form gemm_form_of(const qkv_gemm *g) {
     const bool halves = g->weight && sizeof(real) == sizeof(float);
     if (HAS_PAIRS && (halves || g->precision == QKV_BF16)) return GEMM_DOTS;
     if (halves) return GEMM_HALVES;
     /* bf16 without dots: rounded, and multiplied in fp32 */
-    return GEMM_A_IN_PLACE && !g->a_trans && g->precision == QKV_F32 ? GEMM_IN_PLACE : GEMM_PACKED;
+    return !g->a_trans && g->precision == QKV_F32 && gemm_a_apart(g) ? GEMM_IN_PLACE : GEMM_PACKED;
 }
 static inline bool gemm_in_place(gemm_form form) {
-    return form == GEMM_IN_PLACE || (form == GEMM_HALVES && GEMM_A_IN_PLACE);
+    return form == GEMM_IN_PLACE || form == GEMM_HALVES;
 }
 
 /* A packed operand is made of panels: `width` columns of op(B) (or rows of op(A)), k after k. A word

@@ -43,14 +43,27 @@ static INLINE vreal load_b(const real *b, const int q, const gemm_form form) {
     return v_load(b + q * NR);
 }
 
-/* s += column q of A · row q of B, counted from where the pointers stand: one for each row of A in
- * place, one for all packed. */
-static INLINE void rank_one(vreal s[MR][2], const real *const a[MR], const real *b, const int q,
-                            const int mr, const gemm_form form) {
+/* Where the tile finds A. Rows in place are too many for a pointer each: seven share one, and an address adds
+ * one, two or four times a multiple of the way from row to row. Packed, one pointer is enough. */
+#define SHARED 7
+typedef struct a_rows {
+    const char *at[(MR + SHARED - 1) / SHARED];
+    int64_t once, thrice, five; /* times the way to the next row, in bytes */
+} a_rows;
+
+static INLINE real a_value(const a_rows *a, const int i, const int q, const bool in_place) {
+    if (!in_place) return ((const real *)a->at[0])[q * MR + i];
+    const int64_t way[SHARED] = {0, a->once, 2 * a->once, a->thrice, 4 * a->once, a->five, 2 * a->thrice};
+    return *(const real *)(a->at[i / SHARED] + way[i % SHARED] + q * (int)sizeof(real));
+}
+
+/* s += column q of A · row q of B, counted from where the pointers stand. */
+static INLINE void rank_one(vreal s[MR][2], const a_rows *a, const real *b, const int q, const int mr,
+                            const gemm_form form) {
     const vreal b0 = load_b(b, q, form), b1 = load_b(b + VW, q, form);
     V_UNROLL(16)
     for (int i = 0; i < mr; i++) {
-        const vreal x = v_set(gemm_in_place(form) ? a[i][q] : a[0][q * MR + i]);
+        const vreal x = v_set(a_value(a, i, q, gemm_in_place(form)));
         add_product(&s[i][0], x, b0, form == GEMM_DOTS);
         add_product(&s[i][1], x, b1, form == GEMM_DOTS);
     }
@@ -60,13 +73,12 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
     const bool in_place = gemm_in_place(form);
     const int b_step = form == GEMM_HALVES ? NR / 2 : NR; /* of one k */
     vreal s[MR][2];
-    const int pointers = in_place ? mr : 1, step = in_place ? 1 : MR;
-    const real *b = t->b, *a[MR];
-    V_UNROLL(16)
-    for (int i = 0; i < pointers; i++) {
-        a[i] = t->a + i * t->lda;
-        __asm__("" : "+r"(a[i])); /* else each is computed from the first again and again */
-    }
+    const int pointers = in_place ? (mr + SHARED - 1) / SHARED : 1, step = (in_place ? 1 : MR) * (int)sizeof(real);
+    const real *b = t->b;
+    const int64_t lda = t->lda * (int64_t)sizeof(real);
+    a_rows a = {.at = {(const char *)t->a}, .once = lda, .thrice = 3 * lda, .five = 5 * lda};
+    for (int i = 1; i < pointers; i++) a.at[i] = a.at[0] + i * SHARED * lda;
+    if (in_place) __asm__("" : "+r"(a.thrice), "+r"(a.five)); /* else they are computed again and again */
     real *const c = t->c;
     const int64_t ldc = t->ldc;
     V_UNROLL(16)
@@ -82,13 +94,13 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
             __builtin_prefetch(b + AHEAD + NR);
         }
         V_UNROLL(4)
-        for (int q = 0; q < 4; q++) rank_one(s, a, b, q, mr, form);
+        for (int q = 0; q < 4; q++) rank_one(s, &a, b, q, mr, form);
         V_UNROLL(16)
-        for (int i = 0; i < pointers; i++) a[i] += 4 * step;
+        for (int i = 0; i < pointers; i++) a.at[i] += 4 * step;
     }
-    if (left > 0) rank_one(s, a, b, 0, mr, form);
-    if (left > 1) rank_one(s, a, b, 1, mr, form);
-    if (left > 2) rank_one(s, a, b, 2, mr, form);
+    if (left > 0) rank_one(s, &a, b, 0, mr, form);
+    if (left > 1) rank_one(s, &a, b, 1, mr, form);
+    if (left > 2) rank_one(s, &a, b, 2, mr, form);
     V_UNROLL(16)
     for (int i = 0; i < mr; i++) {
         real *const row = c + i * ldc;
@@ -158,7 +170,7 @@ void KERN_NAME(gemm_row)(const gemm_tile *t, int64_t panel, gemm_form form) {
 #endif
 
 #if HAS_PAIRS
-#define FORMS(X, mr) X(PACKED, mr) X(DOTS, mr)
+#define FORMS(X, mr) X(PACKED, mr) X(IN_PLACE, mr) X(DOTS, mr)
 #else
 #define FORMS(X, mr) X(PACKED, mr) X(IN_PLACE, mr) X(HALVES, mr)
 #endif
