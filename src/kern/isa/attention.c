@@ -20,7 +20,7 @@
 #define SUM_MOST  ((real)0x1p60)
 
 #define FEW_QUERIES 8 /* of a sequence, times the heads that share a key head */
-#define FEW_AHEAD   8 /* keys fetched ahead: those of one head lie too far apart for the CPU to guess */
+#define FEW_AHEAD   8 /* keys fetched ahead where there are many: those of one head lie too far apart for the CPU to guess */
 
 typedef struct forward {
     const qkv_attention *a;
@@ -32,7 +32,8 @@ typedef struct forward {
     int64_t ldq, lds, ldo, ldt;
     int32_t first;  /* key that is packed first */
     int64_t packed; /* keys that are packed */
-    bool few;       /* none: too few queries */
+    bool few;       /* none: too few queries; then, while a key or value is used, one so many reals further on */
+    int64_t ahead_k, ahead_v; /* is fetched */
     bool unshifted; /* m = 0 for all rows */
     bool pairs;     /* q, keys, values and weights are words of two bf16 */
     drops drops;
@@ -171,7 +172,7 @@ static void scores_of_few(forward *f, const block *b, const run *r, const real *
     const int32_t whole = a->d_head / VW * VW, rest = a->d_head - whole;
     for (int32_t j = 0; j < r->n; j++) {
         const real *key = keys + j * a->ldk;
-        fetch_rows(key + FEW_AHEAD * a->ldk, 0, 1, a->d_head);
+        fetch_rows(key + f->ahead_k, 0, 1, a->d_head);
         for (int32_t row = 0; row < b->rows; row++) {
             const real *q = f->q + row * f->ldq;
             vreal sum = v_set(0);
@@ -196,7 +197,7 @@ static void values_of_few(forward *f, const block *b, const run *r, const real *
             V_UNROLL(4)
             for (int v = 0; v < BATCH; v++) sum[v] = v_load(out + c + v * VW);
             for (int32_t j = 0; j < r->n; j++) {
-                fetch_rows(values + (j + FEW_AHEAD) * a->ldv + c, 0, 1, BATCH * VW);
+                fetch_rows(values + j * a->ldv + f->ahead_v + c, 0, 1, BATCH * VW);
                 V_UNROLL(4)
                 for (int v = 0; v < BATCH; v++)
                     sum[v] = v_fma(v_set(p[j]), v_load(values + j * a->ldv + c + v * VW), sum[v]);
@@ -301,6 +302,19 @@ static size_t count_scratch(const qkv_attention *a) {
     return lay_out(&f, a, keys, NULL);
 }
 
+/* What few queries fetch while they read: what is wanted next, the next key head's rows or the next sequence's, if all
+ * of it has room in the cache. */
+static void look_ahead(forward *f, int32_t s, int32_t kv) {
+    const qkv_attention *a = f->a;
+    const int32_t *start = a->k_layout.start;
+    f->ahead_k = FEW_AHEAD * a->ldk, f->ahead_v = FEW_AHEAD * a->ldv;
+    if (qkv_layout_len(&a->k_layout, s) > KEYS_FEW) return;
+    const bool last = kv + 1 == a->kv_heads;
+    const int64_t rows = last && s + 1 < a->k_layout.n ? start[s + 1] - start[s] : 0, heads = last ? -kv : 1;
+    f->ahead_k = rows * a->ldk + heads * a->d_head;
+    f->ahead_v = rows * a->ldv + heads * a->d_value;
+}
+
 /* Query blocks [from, to) of sequence s for all heads that use key head kv. */
 static bool attend(const qkv_attention *a, size_t scratch, int32_t s, int32_t kv, int32_t from,
                    int32_t to) {
@@ -316,6 +330,7 @@ static bool attend(const qkv_attention *a, size_t scratch, int32_t s, int32_t kv
     f.few = few;
     f.pairs = in_pairs(a) && !few;
     if (few) f.lds = KEYS_FEW; /* at most FEW_QUERIES rows: in the room of ROWS shorter ones */
+    if (few) look_ahead(&f, s, kv);
     pack(&f, s, kv);
     for (int32_t i = from; i < to; i++) {
         look_at_block(a, s, i, &b);

@@ -214,62 +214,31 @@ static int64_t run_row(const qkv_gemm *g, const block *x) {
     return col;
 }
 
-/* A part of A that is wanted soon, fetched line by line while something else is computed. */
-typedef struct ahead {
-    const real *at;       /* in a row */
-    int64_t done, k, lda; /* reals of this row fetched; a row's length, and the way to the next */
-    int64_t rows;         /* still to come, with this one */
-} ahead;
-
-#define LINE ((int64_t)(64 / sizeof(real)))
-
-/* The rows of A below a strip, where they are read in place. */
-static ahead look_ahead(const qkv_gemm *g, const block *x, int64_t end) {
-    if (!gemm_in_place(gemm_form_of(g))) return (ahead){0};
-    return (ahead){.at = g->a + x->row1 * g->lda + x->k0,
-                   .k = x->k,
-                   .lda = g->lda,
-                   .rows = min64(MC, end - x->row1)};
-}
-
-static void fetch(ahead *f, int64_t lines) {
-    for (; lines > 0 && f->rows > 0; lines--) {
-        __builtin_prefetch(f->at + f->done, 0, 2);
-        f->done += LINE;
-        if (f->done < f->k) continue;
-        f->at += f->lda, f->done = 0, f->rows--;
-    }
-}
-
-/* Fetches part i of n of the next panel, where B was packed long ago and comes from afar. */
-static void fetch_panel(const real *panel, int64_t size, int i, int n) {
-    for (int64_t at = i * size / n; at < (i + 1) * size / n; at += LINE)
-        __builtin_prefetch(panel + at, 0, 2);
-}
-
-/* All panels of one block of B against a strip of rows; `next` is fetched on the way. */
-static void run_strip(const qkv_gemm *g, const block *x, const strip *s, ahead next) {
-    const int64_t calls = ceil_div(x->col1 - x->col0, NR) * s->tiles;
-    const int64_t lines = ceil_div(next.rows * ceil_div(x->k, LINE), calls);
+/* All panels of one block of B against a strip of rows. Meanwhile tiles fetch what comes next: the next panel, where B
+ * was packed long ago and comes from afar, else the rows of A below the strip; a share each. */
+static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
     const gemm_form form = gemm_form_of(g);
-    const int64_t words = gemm_a_words(x->k, form), b_words = gemm_b_words(x->k, form);
+    const int64_t words = gemm_a_words(x->k, form), panel = NR * gemm_b_words(x->k, form);
+    const int64_t calls = ceil_div(x->col1 - x->col0, NR) * s->tiles, below = x->row1 - x->row0;
     for (int64_t col = run_row(g, x); col < x->col1; col += NR) {
-        const int64_t cols = min64(NR, x->col1 - col);
+        const int64_t cols = min64(NR, x->col1 - col), at = (col - x->col0) / NR;
         real init[NR] = {0};
         if (x->first && g->bias) memcpy(init, g->bias + col, (size_t)cols * sizeof *init);
         for (int i = 0; i < s->tiles; i++) {
             const int64_t row = x->row0 + s->start[i];
+            const int64_t next = x->row1 + (at * s->tiles + i) * below / calls;
             const int rows = (int)(s->start[i + 1] - s->start[i]);
             const gemm_tile t = {.words = words,
                                  .a = s->a[i],
                                  .lda = g->lda,
-                                 .b = x->b + (col - x->col0) * b_words,
+                                 .b = x->b + at * panel,
                                  .init = init,
                                  .c = g->c + row * g->ldc + col,
                                  .ldc = g->ldc,
-                                 .add = !x->first || g->accumulate};
-            fetch(&next, lines);
-            if (g->b_packed) fetch_panel(t.b + NR * b_words, NR * b_words, i, s->tiles);
+                                 .add = !x->first || g->accumulate,
+                                 .fetch = g->b_packed  ? x->b + (at + 1) * panel + i * panel / s->tiles
+                                          : g->a_trans ? s->a[i]
+                                                       : g->a + next * g->lda + x->k0};
             if (cols == NR)
                 s->run[i](&t);
             else
@@ -311,7 +280,7 @@ static void run_few(const item *w) {
         for (int64_t col = w->col0; col < w->col1; col += wide) {
             const block x = make_block(w, col, min64(col + wide, w->col1), k0, step);
             if (col == w->col0) s = make_strip(w->g, &x, w->a_block);
-            run_strip(w->g, &x, &s, (ahead){0});
+            run_strip(w->g, &x, &s);
         }
     }
 }
@@ -326,7 +295,7 @@ static void run_many(const item *w) {
                 x.row0 = w->row0 + i * rows / strips;
                 x.row1 = w->row0 + (i + 1) * rows / strips;
                 const strip s = make_strip(w->g, &x, w->a_block);
-                run_strip(w->g, &x, &s, look_ahead(w->g, &x, w->row1));
+                run_strip(w->g, &x, &s);
             }
         }
 }

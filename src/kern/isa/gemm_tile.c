@@ -11,6 +11,7 @@
 #include "kern/isa/gemm.h"
 
 #define AHEAD  512 /* reals of B fetched ahead */
+#define LINE   (64 / sizeof(real))
 #define INLINE inline __attribute__((always_inline))
 
 /* s += a·b, of reals or of pairs of halves. A tile takes nearly all registers here, so the
@@ -84,14 +85,20 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
     V_UNROLL(16)
     for (int i = 0; i < mr; i++) {
         __builtin_prefetch(c + i * ldc, 1);
+        __builtin_prefetch(c + i * ldc + NR - 1, 1);
         s[i][0] = v_load(t->init);
         s[i][1] = v_load(t->init + VW);
     }
     int64_t left = t->words;
+    const real *fetch = t->fetch;
     for (; left >= 4; left -= 4, b += 4 * b_step) {
         if (mr == 1 && (form == GEMM_HALVES || form == GEMM_DOTS)) { /* one row: the weights come from memory */
             __builtin_prefetch(b + AHEAD);
             __builtin_prefetch(b + AHEAD + NR);
+        }
+        if (mr > 1) {
+            __builtin_prefetch(fetch, 0, 2);
+            fetch += LINE;
         }
         V_UNROLL(4)
         for (int q = 0; q < 4; q++) rank_one(s, &a, b, q, mr, form);
