@@ -214,8 +214,8 @@ static int64_t run_row(const qkv_gemm *g, const block *x) {
     return col;
 }
 
-/* All panels of one block of B against a strip of rows. Meanwhile tiles fetch what comes next: the next panel, where B
- * was packed long ago and comes from afar, else the rows of A below the strip; a share each. */
+/* All panels of one block of B against a strip of rows. Meanwhile tiles fetch what comes next, a share each: the next
+ * panel, where B was packed long ago and comes from afar, and the rows of A below the strip. */
 static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
     const gemm_form form = gemm_form_of(g);
     const int64_t words = gemm_a_words(x->k, form), panel = NR * gemm_b_words(x->k, form);
@@ -226,7 +226,7 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
         if (x->first && g->bias) memcpy(init, g->bias + col, (size_t)cols * sizeof *init);
         for (int i = 0; i < s->tiles; i++) {
             const int64_t row = x->row0 + s->start[i];
-            const int64_t next = x->row1 + (at * s->tiles + i) * below / calls;
+            const int64_t next = min64(x->row1 + (at * s->tiles + i) * below / calls, g->m - 1);
             const int rows = (int)(s->start[i + 1] - s->start[i]);
             const gemm_tile t = {.words = words,
                                  .a = s->a[i],
@@ -236,9 +236,8 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
                                  .c = g->c + row * g->ldc + col,
                                  .ldc = g->ldc,
                                  .add = !x->first || g->accumulate,
-                                 .fetch = g->b_packed  ? x->b + (at + 1) * panel + i * panel / s->tiles
-                                          : g->a_trans ? s->a[i]
-                                                       : g->a + next * g->lda + x->k0};
+                                 .next_a = g->a_trans ? s->a[i] : g->a + next * g->lda + x->k0,
+                                 .next_b = x->b + at * panel + (g->b_packed ? panel + i * panel / s->tiles : 0)};
             if (cols == NR)
                 s->run[i](&t);
             else

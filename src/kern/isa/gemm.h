@@ -103,7 +103,7 @@ typedef struct gemm_tile {
     real *c;
     int64_t ldc;
     bool add; /* to what c holds */
-    const real *fetch; /* from here on, a line for every four words: what will be wanted next */
+    const real *next_a, *next_b; /* will be wanted: from here on a line is fetched for every four words */
 } gemm_tile;
 typedef void (*gemm_tile_fn)(const gemm_tile *t);
 gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, gemm_form form);

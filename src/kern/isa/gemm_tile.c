@@ -90,15 +90,16 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
         s[i][1] = v_load(t->init + VW);
     }
     int64_t left = t->words;
-    const real *fetch = t->fetch;
+    const real *next_a = t->next_a, *next_b = t->next_b;
     for (; left >= 4; left -= 4, b += 4 * b_step) {
         if (mr == 1 && (form == GEMM_HALVES || form == GEMM_DOTS)) { /* one row: the weights come from memory */
             __builtin_prefetch(b + AHEAD);
             __builtin_prefetch(b + AHEAD + NR);
         }
         if (mr > 1) {
-            __builtin_prefetch(fetch, 0, 2);
-            fetch += LINE;
+            __builtin_prefetch(next_a, 0, 2);
+            __builtin_prefetch(next_b, 0, 2);
+            next_a += LINE, next_b += LINE;
         }
         V_UNROLL(4)
         for (int q = 0; q < 4; q++) rank_one(s, &a, b, q, mr, form);
