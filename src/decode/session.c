@@ -34,7 +34,8 @@ void qkv_session_free(qkv_session *s) {
 
 /* A cache and a layout for so many sequences; what is there is used again where it is large enough. */
 static qkv_status make_room(qkv_session *s, int32_t max_n, int32_t capacity) {
-    if (s->cache && max_n <= s->max_n && capacity <= qkv_cache_capacity(s->cache)) return QKV_OK;
+    if (s->cache && qkv_cache_fit(s->cache, max_n, capacity)) return QKV_OK;
+    if (max_n < s->max_n) max_n = s->max_n;
     qkv_cache_free(s->cache);
     s->cache = NULL;
     s->max_n = 0;

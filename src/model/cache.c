@@ -56,6 +56,10 @@ void qkv_cache_free(qkv_cache *c) {
     qkv_free(c);
 }
 
+bool qkv_cache_fit(qkv_cache *c, int32_t n, int32_t capacity) {
+    return qkv_kv_fit(&c->kv, n, capacity);
+}
+
 qkv_status qkv_cache_reset(qkv_cache *c, int32_t n) {
     return qkv_kv_reset(&c->kv, n);
 }
@@ -66,10 +70,6 @@ int32_t qkv_cache_count(const qkv_cache *c) {
 
 int32_t qkv_cache_len(const qkv_cache *c, int32_t s) {
     return c->kv.len[s];
-}
-
-int32_t qkv_cache_capacity(const qkv_cache *c) {
-    return c->kv.capacity;
 }
 
 /* Reorders the rows of one state array; `spare` has room for as many. */
@@ -126,10 +126,10 @@ const real *qkv_cache_watched(const qkv_cache *c, int32_t s, int32_t *n) {
 }
 
 size_t qkv_cache_bytes(const qkv_cache *c) {
-    size_t per_layer = (size_t)c->kv.max_n * (size_t)c->kv.capacity + (size_t)c->kv.memory_rows;
+    size_t per_layer = (size_t)c->kv.room + (size_t)c->kv.memory_rows;
     size_t bytes = (size_t)c->kv.layers * per_layer * 2 * (size_t)c->kv.width * sizeof(real);
     if (c->h)
-        bytes += 2 * (size_t)c->kv.layers * (size_t)c->kv.max_n * (size_t)c->model->config.d_state *
+        bytes += 2 * (size_t)c->kv.layers * (size_t)c->kv.most_n * (size_t)c->model->config.d_state *
                  sizeof(real);
     return bytes;
 }

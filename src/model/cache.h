@@ -12,12 +12,13 @@
 /* Room for n sequences of at most `capacity` tokens each. */
 qkv_status qkv_cache_new(const qkv_model *m, int32_t n, int32_t capacity, qkv_cache **out);
 void qkv_cache_free(qkv_cache *c);
+/* Other numbers in the same memory; reset it then. False: it is too small. */
+bool qkv_cache_fit(qkv_cache *c, int32_t n, int32_t capacity);
 
 /* Starts n ≤ max_n sequences anew. */
 qkv_status qkv_cache_reset(qkv_cache *c, int32_t n);
 int32_t qkv_cache_count(const qkv_cache *c);          /* sequences now */
 int32_t qkv_cache_len(const qkv_cache *c, int32_t s); /* tokens of sequence s */
-int32_t qkv_cache_capacity(const qkv_cache *c);
 
 /* Sequence s becomes a copy of what sequence from[s] was, for s < n ≤ max_n: beam search, or
  * dropping finished ones. */

@@ -11,6 +11,8 @@ qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n,
     *kv = (qkv_kv){.layers = layers,
                    .max_n = max_n,
                    .capacity = capacity,
+                   .most_n = max_n,
+                   .room = (int64_t)max_n * capacity,
                    .width = width,
                    .watched_layer = -1};
     if (max_n < 1 || capacity < 1 || max_n > INT32_MAX / capacity)
@@ -26,6 +28,7 @@ qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n,
     kv->taken = kv->memory_len + n;
     QKV_TRY_ALLOC(kv->rows = qkv_zalloc((size_t)layers, sizeof *kv->rows));
     QKV_TRY_ALLOC(kv->memory = qkv_zalloc((size_t)layers, sizeof *kv->memory));
+    QKV_TRY_ALLOC(kv->memory_room = qkv_zalloc((size_t)layers, sizeof *kv->memory_room));
     size_t bytes = n * (size_t)capacity * 2 * (size_t)width * sizeof(real);
     for (int32_t i = 0; i < layers && bytes; i++)
         QKV_TRY_ALLOC(kv->rows[i] = qkv_alloc_aligned(bytes));
@@ -39,8 +42,16 @@ void qkv_kv_free(qkv_kv *kv) {
     }
     qkv_free(kv->rows);
     qkv_free(kv->memory);
+    qkv_free(kv->memory_room);
     qkv_free(kv->slot);
     *kv = (qkv_kv){0};
+}
+
+bool qkv_kv_fit(qkv_kv *kv, int32_t max_n, int32_t capacity) {
+    if (max_n > kv->most_n || (int64_t)max_n * capacity > kv->room) return false;
+    kv->max_n = max_n;
+    kv->capacity = capacity;
+    return true;
 }
 
 qkv_status qkv_kv_reset(qkv_kv *kv, int32_t n) {
@@ -101,8 +112,12 @@ void qkv_kv_append(qkv_tape *t, const qkv_kv *kv, int32_t layer, const qkv_layou
 
 qkv_status qkv_kv_remember(qkv_kv *kv, int32_t layer, const qkv_tensor *memory) {
     size_t bytes = (size_t)memory->rows * 2 * (size_t)kv->width * sizeof(real);
-    qkv_free(kv->memory[layer]);
-    QKV_TRY_ALLOC(kv->memory[layer] = qkv_alloc_aligned(bytes));
+    if (memory->rows > kv->memory_room[layer]) {
+        qkv_free(kv->memory[layer]);
+        kv->memory_room[layer] = 0;
+        QKV_TRY_ALLOC(kv->memory[layer] = qkv_alloc_aligned(bytes));
+        kv->memory_room[layer] = memory->rows;
+    }
     memcpy(kv->memory[layer], memory->data, bytes);
     return QKV_OK;
 }

@@ -11,6 +11,8 @@
 
 typedef struct qkv_kv {
     int32_t layers, max_n, capacity;
+    int32_t most_n;       /* what was allocated: sequences, and rows of a layer */
+    int64_t room;
     int64_t width;        /* of keys, and of values */
     int32_t n;            /* sequences now */
     int32_t *slot;        /* by sequence */
@@ -18,8 +20,9 @@ typedef struct qkv_kv {
     int32_t *first;       /* by sequence, during a pass: rows before it */
     int32_t *taken;       /* by slot, while selecting */
     real **rows;          /* by layer: (max_n·capacity, 2·width) */
-    real **memory;        /* by layer: (memory_rows, 2·width); NULL before the first pass */
-    int64_t memory_rows;
+    real **memory;        /* by layer: (memory_rows, 2·width) */
+    int64_t memory_rows;  /* 0 before the first pass */
+    int64_t *memory_room; /* by layer: rows that were allocated */
     int32_t *memory_start, *memory_len; /* by sequence */
     /* Attention to the memory in one layer (−1: none), by sequence; see nn/watch.h. */
     int32_t watched_layer;
@@ -29,6 +32,8 @@ typedef struct qkv_kv {
 
 qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n, int32_t capacity);
 void qkv_kv_free(qkv_kv *kv);
+/* Other numbers in the same memory: pages that were used before cost less than new ones. False: it is too small. */
+bool qkv_kv_fit(qkv_kv *kv, int32_t max_n, int32_t capacity);
 /* Forgets everything, the memory too; n sequences start anew. */
 qkv_status qkv_kv_reset(qkv_kv *kv, int32_t n);
 
