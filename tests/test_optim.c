@@ -3,6 +3,7 @@
 #include "harness.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "train/muon.h"
 #include "train/optim.h"
 #include "golden/optim_golden.h"
 
@@ -137,6 +138,34 @@ static void one_step(subject *s, int step, double clip) {
         s->dense->tensor.grad[i] = s->dense->tensor.data[i] * (real)0.1;
     qkv_update u = {.lr = 0.01 * (1 + step % 7), .clip = clip, .grad_scale = 0.25};
     assert_ok(qkv_optim_step(&s->optim, &u));
+}
+
+/* Muon's step in bf16 has nearly the direction and length of that in fp32. */
+static void muon_in_bf16(void **state) {
+    (void)state;
+    enum { TALL = 96, WIDE = 64, N = TALL * WIDE };
+    const qkv_param_spec shape = {.rows = TALL, .cols = WIDE};
+    qkv_params params;
+    qkv_params_init(&params);
+    qkv_param_declare(&params, &shape, "w");
+    qkv_muon *muon;
+    assert_ok(qkv_muon_new(&params, &muon));
+    real g[N], w[2][N] = {0};
+    for (int i = 0; i < N; i++) g[i] = (real)qkv_rng_normal((qkv_rng){.seed = 1}, (uint64_t)i);
+    double dot = 0, squares[2] = {0};
+    for (int p = 0; p < 2; p++) {
+        real m[N] = {0};
+        const qkv_muon_step step = {.lr = 0.1, .lr_scale = 1, .momentum = 0.9, .g_scale = 1,
+                                    .precision = p ? QKV_BF16 : QKV_F32};
+        assert_true(qkv_muon_update(muon, &shape, w[p], g, m, &step));
+        for (int i = 0; i < N; i++) squares[p] += (double)w[p][i] * (double)w[p][i];
+    }
+    for (int i = 0; i < N; i++) dot += (double)w[0][i] * (double)w[1][i];
+    assert_true(memcmp(w[0], w[1], sizeof w[0]) != 0);
+    assert_true(dot > 0.9995 * sqrt(squares[0] * squares[1]));
+    assert_true(fabs(squares[1] / squares[0] - 1) < 0.01);
+    qkv_muon_free(muon);
+    qkv_params_free(&params);
 }
 
 static void sparse_is_dense(void **state) {
@@ -329,6 +358,7 @@ static void names(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matches_pytorch),
+        cmocka_unit_test(muon_in_bf16),
         cmocka_unit_test(sparse_is_dense),
         cmocka_unit_test(fixed_is_left_alone),
         cmocka_unit_test(long_history),

@@ -151,6 +151,7 @@ static qkv_status make_ready(qkv_loop *l) {
     optim.beta2 = c->beta2;
     optim.decay = c->weight_decay;
     optim.ema = c->ema;
+    optim.precision = (qkv_precision)c->precision;
     l->task.smoothing = c->label_smoothing;
     l->task.r_drop = c->r_drop;
     l->task.mask_rate = c->mask_rate;

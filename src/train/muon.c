@@ -6,11 +6,11 @@
  *
  * The quintic (a, b, c) = (3.4445, −4.775, 2.0315) drives all singular values into about
  * [0.7, 1.2]. The factor 0.2 √max gives the step the root mean square of an AdamW step, so that one
- * rate serves both. Maps stacked in one parameter (queries, keys, values) are orthogonalised each
+ * rate serves both; singular values that are only about 1 do not ask for more than bf16, so in bf16 runs the
+ * products are. Maps stacked in one parameter (queries, keys, values) are orthogonalised each
  * by itself. */
 #include "train/muon.h"
 #include "base/mem.h"
-#include "kern/kern.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,7 +63,8 @@ void qkv_muon_free(qkv_muon *muon) {
 }
 
 /* One quintic step: y = X·P or P·X with P = aI + bA + cA². */
-static bool quintic(qkv_muon *muon, const real *x, real *y, int64_t rows, int64_t cols) {
+static bool quintic(qkv_muon *muon, const real *x, real *y, int64_t rows, int64_t cols,
+                    qkv_precision precision) {
     const double a = 3.4445, b = -4.775, c = 2.0315;
     const qkv_kern *kern = qkv_kern_get();
     const bool tall = rows > cols;
@@ -78,7 +79,8 @@ static bool quintic(qkv_muon *muon, const real *x, real *y, int64_t rows, int64_
                            .ldb = cols,
                            .ldc = k,
                            .a_trans = tall,
-                           .b_trans = !tall};
+                           .b_trans = !tall,
+                           .precision = precision};
     const qkv_gemm square = {.m = k,
                              .n = k,
                              .k = k,
@@ -87,7 +89,8 @@ static bool quintic(qkv_muon *muon, const real *x, real *y, int64_t rows, int64_
                              .c = muon->gram2,
                              .lda = k,
                              .ldb = k,
-                             .ldc = k};
+                             .ldc = k,
+                             .precision = precision};
     if (!kern->gemm(&gram) || !kern->gemm(&square)) return false;
 
     kern->scale((real)c, muon->gram2, muon->gram2, k * k);
@@ -102,7 +105,8 @@ static bool quintic(qkv_muon *muon, const real *x, real *y, int64_t rows, int64_
                            .c = y,
                            .lda = k,
                            .ldb = cols,
-                           .ldc = cols};
+                           .ldc = cols,
+                           .precision = precision};
     const qkv_gemm right = {.m = rows,
                             .n = cols,
                             .k = cols,
@@ -111,17 +115,18 @@ static bool quintic(qkv_muon *muon, const real *x, real *y, int64_t rows, int64_
                             .c = y,
                             .lda = cols,
                             .ldb = k,
-                            .ldc = cols};
+                            .ldc = cols,
+                            .precision = precision};
     return kern->gemm(tall ? &right : &left);
 }
 
 /* Replaces muon->x (rows × cols) by its approximate orthogonal factor. */
-static bool orthogonalise(qkv_muon *muon, int64_t rows, int64_t cols) {
+static bool orthogonalise(qkv_muon *muon, int64_t rows, int64_t cols, qkv_precision precision) {
     const qkv_kern *kern = qkv_kern_get();
     const double norm = sqrt(kern->sum_squares(muon->x, rows * cols));
     kern->scale((real)(1 / (norm > 1e-7 ? norm : 1e-7)), muon->x, muon->x, rows * cols);
     for (int i = 0; i < 5; i++) {
-        if (!quintic(muon, muon->x, muon->y, rows, cols)) return false;
+        if (!quintic(muon, muon->x, muon->y, rows, cols, precision)) return false;
         real *swap = muon->x;
         muon->x = muon->y;
         muon->y = swap;
@@ -144,7 +149,7 @@ bool qkv_muon_update(qkv_muon *muon, const qkv_param_spec *p, real *w, const rea
         } else {
             memcpy(muon->x, m + at, (size_t)n * sizeof(real));
         }
-        if (!orthogonalise(muon, rows, p->cols)) return false;
+        if (!orthogonalise(muon, rows, p->cols, s->precision)) return false;
         if (s->decay != 0) kern->scale((real)(1 - s->lr * s->decay), w + at, w + at, n);
         kern->axpy((real)(-s->lr * s->lr_scale * 0.2 * sqrt(larger)), muon->x, w + at, n);
     }

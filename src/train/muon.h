@@ -3,6 +3,7 @@
 #ifndef QKV_TRAIN_MUON_H
 #define QKV_TRAIN_MUON_H
 
+#include "kern/kern.h"
 #include "nn/params.h"
 
 typedef struct qkv_muon qkv_muon;
@@ -17,6 +18,7 @@ void qkv_muon_free(qkv_muon *muon);
 typedef struct qkv_muon_step {
     double lr, lr_scale, momentum, decay, g_scale;
     bool nesterov;
+    qkv_precision precision; /* of the products that orthogonalise */
 } qkv_muon_step;
 
 /* Updates one parameter: w (values), g (gradient), m (momentum) of its shape. False when a product

@@ -399,7 +399,8 @@ static qkv_status update_matrices(qkv_optim *o, double lr, double g_scale) {
                                     .momentum = s->momentum,
                                     .decay = decay_of(o, p),
                                     .g_scale = g_scale,
-                                    .nesterov = s->nesterov};
+                                    .nesterov = s->nesterov,
+                                    .precision = s->precision};
         real *g = o->params->grads + p->offset;
         if (lr_factor(o, i) != 0 &&
             !qkv_muon_update(o->muon, &p->spec, o->params->values + p->offset, g, o->m + p->offset,

@@ -11,6 +11,7 @@
 #ifndef QKV_TRAIN_OPTIM_H
 #define QKV_TRAIN_OPTIM_H
 
+#include "kern/kern.h"
 #include "nn/params.h"
 
 typedef enum qkv_optim_kind {
@@ -29,6 +30,7 @@ typedef struct qkv_optim_spec {
     double decay;             /* weight decay, off where the parameter says no_decay */
     double muon_lr_scale;     /* Muon's rate relative to lr; 0 means 1 */
     double ema;               /* decay of the moving average of the weights; 0: none is kept */
+    qkv_precision precision;  /* of Muon's products */
 } qkv_optim_spec;
 
 typedef struct qkv_optim {
