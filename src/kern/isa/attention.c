@@ -20,7 +20,7 @@
 #define SUM_MOST  ((real)0x1p60)
 
 #define FEW_QUERIES 8 /* of a sequence, times the heads that share a key head */
-#define FEW_AHEAD   8 /* keys fetched ahead where there are many: those of one head lie too far apart for the CPU to guess */
+#define FEW_AHEAD   8 /* keys fetched ahead: those of one head lie too far apart for the CPU to guess */
 
 typedef struct forward {
     const qkv_attention *a;
@@ -302,13 +302,13 @@ static size_t count_scratch(const qkv_attention *a) {
     return lay_out(&f, a, keys, NULL);
 }
 
-/* What few queries fetch while they read: what is wanted next, the next key head's rows or the next sequence's, if all
- * of it has room in the cache. */
+/* What few queries fetch while they read: of many keys those a little further on; of a few, which have been read before a
+ * fetch takes effect, the next key head's or the next sequence's. */
 static void look_ahead(forward *f, int32_t s, int32_t kv) {
     const qkv_attention *a = f->a;
     const int32_t *start = a->k_layout.start;
     f->ahead_k = FEW_AHEAD * a->ldk, f->ahead_v = FEW_AHEAD * a->ldv;
-    if (qkv_layout_len(&a->k_layout, s) > KEYS_FEW) return;
+    if (qkv_layout_len(&a->k_layout, s) > 8 * FEW_AHEAD) return;
     const bool last = kv + 1 == a->kv_heads;
     const int64_t rows = last && s + 1 < a->k_layout.n ? start[s + 1] - start[s] : 0, heads = last ? -kv : 1;
     f->ahead_k = rows * a->ldk + heads * a->d_head;
