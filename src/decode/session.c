@@ -38,14 +38,12 @@ static qkv_status make_room(qkv_session *s, int32_t max_n, int32_t capacity) {
     if (max_n < s->max_n) max_n = s->max_n;
     qkv_cache_free(s->cache);
     s->cache = NULL;
-    s->max_n = 0;
-    QKV_TRY(qkv_cache_new(s->model, max_n, capacity, &s->cache));
     int32_t *start = qkv_realloc(s->start, ((size_t)max_n + 1) * sizeof *start);
     if (!start) return QKV_FAILED;
     for (int32_t i = 0; i <= max_n; i++) start[i] = i;
     s->start = start;
     s->max_n = max_n;
-    return QKV_OK;
+    return qkv_cache_new(s->model, max_n, capacity, &s->cache);
 }
 
 /* The last row of each sequence: the only ones whose next token is asked for. */
