@@ -60,24 +60,6 @@ static void give_back(work *k) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) qkv_heap_give(all[i]);
 }
 
-/* x Wᵀ + b of `rows` rows. */
-static qkv_gemm forward_product(const real *x, int64_t ldx, int64_t rows, const qkv_tensor *w,
-                                const qkv_tensor *b, real *to) {
-    qkv_gemm g = {.m = rows, .n = w->rows, .k = w->cols, .a = x, .lda = ldx};
-    g.c = to, g.ldc = w->rows;
-    g.bias = b ? b->data : NULL;
-    qkv_product_weights(&g, w);
-    return g;
-}
-
-/* dy W of `rows` rows. */
-static qkv_gemm backward_product(const real *dy, int64_t rows, const qkv_tensor *w, real *to) {
-    qkv_gemm g = {.m = rows, .n = w->cols, .k = w->rows, .a = dy, .lda = w->rows};
-    g.b = w->data, g.ldb = w->ld;
-    g.c = to, g.ldc = w->cols;
-    return g;
-}
-
 /* ---- forward ---- */
 
 /* The hidden rows of a block that begins at row r0; what backward needs of them is kept. */
@@ -87,7 +69,7 @@ static const real *hidden_rows(qkv_tape *t, const saved *s, const work *k, const
     const qkv_feed_forward_spec *f = &s->spec;
     const int64_t wide = f->w_in->rows, n = rows * wide;
     real *const z = s->kept ? s->kept + r0 * wide : k->z;
-    qkv_gemm g = forward_product(x->data + r0 * x->ld, x->ld, rows, f->w_in, f->b_in, z);
+    qkv_gemm g = qkv_product_of(x->data + r0 * x->ld, x->ld, rows, f->w_in, f->b_in, z);
     if (k->packed_in) g.b_packed = k->packed_in;
     if (!f->gated && (!needs_z(f) || !s->narrow)) g.act = f->act;
     if (s->kept && needs_z(f) && !f->gated) g.c = k->h, g.pre = z;
@@ -108,7 +90,7 @@ static void forward(qkv_tape *t, const saved *s, const work *k, const qkv_tensor
         const int64_t rows = min64(step, x->rows - r0);
         const real *h = hidden_rows(t, s, k, x, r0, rows);
         qkv_gemm g =
-            forward_product(h, f->w_out->cols, rows, f->w_out, f->b_out, y->data + r0 * y->ld);
+            qkv_product_of(h, f->w_out->cols, rows, f->w_out, f->b_out, y->data + r0 * y->ld);
         if (k->packed_out) g.b_packed = k->packed_out;
         qkv_product(t, &qkv_op_feed_forward, g);
     }
@@ -150,14 +132,14 @@ static void backward_blocks(qkv_tape *t, const saved *s, const work *k, qkv_tens
     for (int64_t r0 = 0; r0 < x->rows && !qkv_tape_stopped(t); r0 += step) {
         const int64_t rows = min64(step, x->rows - r0);
         const real *const up = dy + r0 * y->ld;
-        qkv_gemm g = backward_product(up, rows, f->w_out, k->dh);
+        qkv_gemm g = qkv_product_back(up, rows, f->w_out, k->dh);
         g.b_packed = k->packed_out;
         if (!qkv_product(t, op, g)) return;
         const real *dz = slopes_of_block(t, s, k, up, r0, rows);
         const real *again = qkv_tensor_rows_again(x, r0, rows, k->x);
         qkv_product_grad_weights(t, op, dz, rows, again, x->ld, f->w_in, f->b_in);
         if (!dx) continue;
-        g = backward_product(dz, rows, f->w_in, dx + r0 * x->ld);
+        g = qkv_product_back(dz, rows, f->w_in, dx + r0 * x->ld);
         g.ldc = x->ld;
         g.b_packed = k->packed_in;
         g.accumulate = add;
@@ -181,8 +163,8 @@ static void backward(qkv_tape *t, qkv_node *node) {
     if (!x->data) k.x = take(t, rows * x->cols);
     if (needs_z(f)) k.h = take(t, rows * width);
     if (s->narrow) k.z = take(t, rows * f->w_in->rows);
-    k.packed_out = pack(t, backward_product(dy, rows, f->w_out, NULL), x->rows);
-    if (dx) k.packed_in = pack(t, backward_product(dy, rows, f->w_in, NULL), x->rows);
+    k.packed_out = pack(t, qkv_product_back(dy, rows, f->w_out, NULL), x->rows);
+    if (dx) k.packed_in = pack(t, qkv_product_back(dy, rows, f->w_in, NULL), x->rows);
     backward_blocks(t, s, &k, x, y, dy, dx, add);
     give_back(&k);
     qkv_heap_give(s->kept);
@@ -232,8 +214,8 @@ qkv_tensor *qkv_feed_forward(qkv_tape *t, qkv_tensor *x, const qkv_feed_forward_
         s->kept = qkv_tape_keep(t, op, (size_t)(x->rows * wide) * sizeof *s->kept);
     if (!s->kept) k.z = take(t, rows * wide);
     if (spec->gated || (s->kept && needs_z(spec))) k.h = take(t, rows * width);
-    k.packed_in = pack(t, forward_product(NULL, 0, rows, spec->w_in, NULL, NULL), x->rows);
-    k.packed_out = pack(t, forward_product(NULL, 0, rows, spec->w_out, NULL, NULL), x->rows);
+    k.packed_in = pack(t, qkv_product_of(NULL, 0, rows, spec->w_in, NULL, NULL), x->rows);
+    k.packed_out = pack(t, qkv_product_of(NULL, 0, rows, spec->w_out, NULL, NULL), x->rows);
     if (!qkv_tape_stopped(t)) forward(t, s, &k, x, y);
     give_back(&k);
     qkv_tensor_done(x);

@@ -49,15 +49,8 @@ static qkv_tensor *linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor 
     if (qkv_act_needs_input(act) && qkv_tape_records(t, QKV_TENSORS(x, w, b)))
         s->z = qkv_tape_alloc(t, &qkv_op_linear, (size_t)(y->rows * y->cols) * sizeof(real));
     qkv_rows_read(w, NULL, 0);
-    qkv_gemm g = {.m = x->rows,
-                  .n = w->rows,
-                  .k = x->cols,
-                  .a = x->data,
-                  .lda = x->ld,
-                  .c = y->data,
-                  .ldc = y->ld};
-    qkv_product_weights(&g, w);
-    g.bias = b ? b->data : NULL, g.act = act, g.pre = s->z;
+    qkv_gemm g = qkv_product_of(x->data, x->ld, x->rows, w, b, y->data);
+    g.ldc = y->ld, g.act = act, g.pre = s->z;
     qkv_product(t, &qkv_op_linear, g);
     qkv_tensor_done(x);
     y->spare = act == QKV_ACT_NONE;

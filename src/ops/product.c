@@ -1,5 +1,34 @@
 #include "ops/product.h"
 
+qkv_gemm qkv_product_of(const real *x, int64_t ldx, int64_t rows, const qkv_tensor *w,
+                        const qkv_tensor *b, real *z) {
+    return (qkv_gemm){.m = rows,
+                      .n = w->rows,
+                      .k = w->cols,
+                      .a = x,
+                      .lda = ldx,
+                      .b = w->data,
+                      .ldb = w->ld,
+                      .b_trans = true,
+                      .b_packed = w->packed,
+                      .weight = w->weight,
+                      .bias = b ? b->data : NULL,
+                      .c = z,
+                      .ldc = w->rows};
+}
+
+qkv_gemm qkv_product_back(const real *dz, int64_t rows, const qkv_tensor *w, real *dx) {
+    return (qkv_gemm){.m = rows,
+                      .n = w->cols,
+                      .k = w->rows,
+                      .a = dz,
+                      .lda = w->rows,
+                      .b = w->data,
+                      .ldb = w->ld,
+                      .c = dx,
+                      .ldc = w->cols};
+}
+
 bool qkv_product(qkv_tape *t, const qkv_op *op, qkv_gemm g) {
     if (qkv_tape_stopped(t)) return false;
     g.precision = (qkv_precision)t->precision;
@@ -11,11 +40,7 @@ bool qkv_product(qkv_tape *t, const qkv_op *op, qkv_gemm g) {
 bool qkv_product_forward(qkv_tape *t, const qkv_op *op, const real *x, int64_t ldx, int64_t rows,
                          const qkv_tensor *w, const qkv_tensor *b, real *z) {
     qkv_rows_read(w, NULL, 0);
-    qkv_gemm g = {
-        .m = rows, .n = w->rows, .k = w->cols, .a = x, .lda = ldx, .c = z, .ldc = w->rows};
-    qkv_product_weights(&g, w);
-    g.bias = b ? b->data : NULL;
-    return qkv_product(t, op, g);
+    return qkv_product(t, op, qkv_product_of(x, ldx, rows, w, b, z));
 }
 
 void qkv_product_refuse_gradient(qkv_tape *t, const qkv_op *op) {
@@ -28,9 +53,8 @@ bool qkv_product_grad_input(qkv_tape *t, const qkv_op *op, const real *dz, int64
         qkv_product_refuse_gradient(t, op);
         return false;
     }
-    qkv_gemm g = {
-        .m = rows, .n = w->cols, .k = w->rows, .a = dz, .lda = w->rows, .c = dx, .ldc = lddx};
-    g.b = w->data, g.ldb = w->ld;
+    qkv_gemm g = qkv_product_back(dz, rows, w, dx);
+    g.ldc = lddx;
     g.accumulate = add;
     return qkv_product(t, op, g);
 }

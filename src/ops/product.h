@@ -5,19 +5,18 @@
 #include "kern/kern.h"
 #include "tape/tape.h"
 
-/* B of g is Wᵀ, in whatever form the weights have. */
-static inline void qkv_product_weights(qkv_gemm *g, const qkv_tensor *w) {
-    g->b = w->data, g->ldb = w->ld, g->b_trans = true;
-    g->b_packed = w->packed;
-    g->weight = w->weight;
-}
+/* z = x Wᵀ + b of packed z (rows, w->rows), the weights in whatever form they have. x is given by
+ * its memory, not as a tensor, so that it may be a chunk of rows, or rows in another order. b may
+ * be NULL. */
+qkv_gemm qkv_product_of(const real *x, int64_t ldx, int64_t rows, const qkv_tensor *w,
+                        const qkv_tensor *b, real *z);
+/* dx = dz W; not for weights in fewer bits */
+qkv_gemm qkv_product_back(const real *dz, int64_t rows, const qkv_tensor *w, real *dx);
 
 /* g in the tape's precision; false (recorded) when it failed. */
 bool qkv_product(qkv_tape *t, const qkv_op *op, qkv_gemm g);
 
-/* A linear map z = x Wᵀ + b of packed z (rows, w->rows) and its gradients. x is given by its
- * memory, not as a tensor, so that it may be a chunk of rows, or rows in another order. b may be
- * NULL. */
+/* z = x Wᵀ + b, and its gradients. */
 bool qkv_product_forward(qkv_tape *t, const qkv_op *op, const real *x, int64_t ldx, int64_t rows,
                          const qkv_tensor *w, const qkv_tensor *b, real *z);
 /* Records that weights in fewer bits have no gradients. */
