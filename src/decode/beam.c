@@ -127,12 +127,16 @@ static bool ends_in(const beam *b, int32_t step, int32_t row, const int32_t *phr
     return true;
 }
 
-/* The scores of what may follow a row: those of its text's allowed tokens, or of all. */
+/* The scores of what may follow a row: all, or those of its text's allowed tokens, picked out. */
 static real *scores_of(const beam *b, int32_t row, int64_t *n) {
-    const qkv_search_item *item = b->texts[b->owner[row]].item;
-    *n = item->allowed ? item->n_allowed : b->session->vocab;
-    return b->narrowed ? b->narrowed + (int64_t)row * b->most_allowed
-                       : b->session->logits + row * b->session->vocab;
+    const qkv_session *s = b->session;
+    const text *x = &b->texts[b->owner[row]];
+    real *all = s->logits + row * s->scored;
+    *n = x->item->allowed ? x->item->n_allowed : s->vocab;
+    if (!x->place) return all;
+    real *own = b->narrowed + (int64_t)row * b->most_allowed;
+    for (int64_t k = 0; k < *n; k++) own[k] = all[x->place[k]];
+    return own;
 }
 
 /* Where a token stands among the scores of its text; −1: it is not allowed. */
@@ -159,39 +163,31 @@ static void forbid(const beam *b, const qkv_search_item *item, int32_t step, int
     }
 }
 
-/* Does any of a run's scores exceed `least`? Without branches, so that it runs in vectors. */
-enum { RUN = 32 };
-static bool any_above(const real *x, real least) {
-    int any = 0;
-    for (int i = 0; i < RUN; i++) any |= x[i] > least;
-    return any;
-}
-
 /* The `wanted` likeliest tokens, best first; of equals the one with the lower id (`ids` of the scores
- * ascend; NULL: 0, 1, 2 …). After the first few runs hardly any score is still of interest. */
+ * ascend; NULL: 0, 1, 2 …). After the first few hardly any score is still of interest. */
 static int32_t take_best(const real *logits, int64_t n_scores, const int32_t *ids,
                          const bool *never, int32_t wanted, candidate *out) {
+    const qkv_kern *kern = qkv_kern_get();
     int32_t n = 0;
     real least = -INFINITY;
-    for (int64_t from = 0; from < n_scores; from += RUN) {
-        const int64_t to = from + RUN < n_scores ? from + RUN : n_scores;
-        if (to == from + RUN && !any_above(logits + from, least)) continue;
-        for (int64_t k = from; k < to; k++) {
-            const int32_t id = ids ? ids[k] : (int32_t)k;
-            if (!(logits[k] > least) || (never && never[id])) continue;
-            int32_t at = n < wanted ? n++ : n - 1;
-            for (; at > 0 && out[at - 1].log_prob < logits[k]; at--) out[at] = out[at - 1];
-            out[at] = (candidate){.log_prob = logits[k], .id = id};
-            if (n == wanted) least = out[n - 1].log_prob;
-        }
+    for (int64_t k = 0;; k++) {
+        k += kern->find_above(logits + k, n_scores - k, least);
+        if (k >= n_scores) return n;
+        const int32_t id = ids ? ids[k] : (int32_t)k;
+        if (never && never[id]) continue;
+        int32_t at = n < wanted ? n++ : n - 1;
+        for (; at > 0 && out[at - 1].log_prob < logits[k]; at--) out[at] = out[at - 1];
+        out[at] = (candidate){.log_prob = logits[k], .id = id};
+        if (n == wanted) least = out[n - 1].log_prob;
     }
-    return n;
 }
 
+/* All that is done with a row's scores, while they are in the cache. */
 static void extend_row(beam *b, int32_t step, int32_t row) {
     const text *x = &b->texts[b->owner[row]];
     int64_t n_scores;
     real *scores = scores_of(b, row, &n_scores);
+    b->lse[row] = qkv_kern_get()->log_sum_exp(scores, n_scores);
     candidate *found = b->found + (int64_t)row * b->spec->beam;
     int32_t n = 1;
     if (step < x->item->n_prefix) {
@@ -279,37 +275,17 @@ static void keep_attention(beam *b, int32_t step) {
     }
 }
 
-/* log Σ exp of each row's scores; a text that does not allow all has its own picked out first. */
-static void sum_scores(beam *b) {
-    const qkv_session *s = b->session;
-    const qkv_kern *kern = qkv_kern_get();
-    if (!b->narrowed) {
-        kern->log_sum_exp(s->logits, b->lse, s->n, s->vocab);
-        return;
-    }
-    QKV_PARALLEL_FOR_IF(s->n * (int64_t)b->most_allowed >= QKV_PARALLEL_FROM)
-    for (int32_t row = 0; row < s->n; row++) {
-        const text *x = &b->texts[b->owner[row]];
-        const real *all = s->logits + row * s->scored;
-        int64_t n;
-        real *own = scores_of(b, row, &n);
-        for (int64_t k = 0; k < n; k++) own[k] = all[x->place ? x->place[k] : k];
-        kern->log_sum_exp(own, &b->lse[row], 1, n);
-    }
-}
-
 static qkv_status extend(beam *b, int32_t step) {
     const qkv_session *s = b->session;
     if (b->attention) keep_attention(b, step);
-    sum_scores(b);
+    QKV_PARALLEL_FOR_IF(s->n * s->scored >= QKV_PARALLEL_FROM)
+    for (int32_t row = 0; row < s->n; row++) extend_row(b, step, row);
     for (int32_t row = 0; row < s->n; row++)
         if (!isfinite((double)b->lse[row]))
             return qkv_fail(QKV_NUMERIC,
                             "decoding: the scores of token %d are not finite; the "
                             "model's weights are damaged or its training diverged",
                             (int)step + 1);
-    QKV_PARALLEL_FOR_IF(s->n * s->vocab >= QKV_PARALLEL_FROM)
-    for (int32_t row = 0; row < s->n; row++) extend_row(b, step, row);
     return QKV_OK;
 }
 

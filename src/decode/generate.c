@@ -75,8 +75,8 @@ static void forbid(const writer *w, real *logits) {
 static qkv_status write_all(writer *w, qkv_token_fn token, void *user, bool *ended) {
     QKV_TRY(read_window(w));
     for (int32_t i = 0; i < w->spec->tokens; i++) {
-        real *logits = w->session->logits, lse;
-        qkv_kern_get()->log_sum_exp(logits, &lse, 1, w->session->vocab);
+        real *logits = w->session->logits;
+        const real lse = qkv_kern_get()->log_sum_exp(logits, w->session->vocab);
         if (!isfinite((double)lse))
             return qkv_fail(QKV_NUMERIC,
                             "generate: the scores of token %d are not finite; the model's weights "

@@ -19,9 +19,6 @@
 #define SUM_LEAST ((real)0x1p-40)
 #define SUM_MOST  ((real)0x1p60)
 
-#define FEW_QUERIES 8 /* of a sequence, times the heads that share a key head */
-#define FEW_AHEAD   8 /* keys fetched ahead: those of one head lie too far apart for the CPU to guess */
-
 typedef struct forward {
     const qkv_attention *a;
     real *keys, *values, *rel_k, *rel_v; /* panels */
@@ -32,11 +29,9 @@ typedef struct forward {
     int64_t ldq, lds, ldo, ldt;
     int32_t first;  /* key that is packed first */
     int64_t packed; /* keys that are packed */
-    bool few;       /* none: too few queries; then, while a key or value is used, one so many reals further on */
-    int64_t ahead_k, ahead_v; /* is fetched */
     bool unshifted; /* m = 0 for all rows */
     bool pairs;     /* q, keys, values and weights are words of two bf16 */
-    drops drops;
+    drops *drops;
 } forward;
 
 /* Lays out the scratch memory of a sequence with n_k keys; returns its size in bytes. */
@@ -107,156 +102,111 @@ static void rescale(real *x, real factor, int64_t n) {
     for (int64_t j = 0; j < n; j += VW) v_store(x + j, v_load(x + j) * factor);
 }
 
-/* Turns a row of scores into weights and brings the row's m, l and O up to date. */
-static void shift_row(forward *f, const block *b, const run *r, int32_t row, real *x, range c) {
-    const qkv_attention *a = f->a;
-    if (f->tables_k) add_related(b, r, row, f->tables_k + (a->rel_k ? row * f->ldt : 0), x);
+/* Turns a row of scores into weights and brings the row's m, l and O, which are `at`, up to date. */
+static void shift_row(forward *f, const block *b, const run *r, int32_t row, int32_t at, range c) {
+    real *const x = f->scores + at * f->lds;
+    if (f->tables_k) add_related(b, r, row, f->tables_k + (f->a->rel_k ? row * f->ldt : 0), x);
     if (!r->full) blank(b, r, row, x, -INFINITY);
     for (int32_t j = r->n; j < r->width; j++) x[j] = -INFINITY;
     const real top = largest(x, c);
-    if (top > f->top[row]) {
-        if (f->sum[row] > 0) { /* else there is nothing to rescale yet */
-            const real factor = (real)exp2((double)(f->top[row] - top));
-            f->sum[row] *= factor;
-            rescale(f->out + row * f->ldo, factor, f->ldo);
-            if (f->tables_v) rescale(f->tables_v + row * f->ldt, factor, f->ldt);
+    if (top > f->top[at]) {
+        if (f->sum[at] > 0) { /* else there is nothing to rescale yet */
+            const real factor = (real)exp2((double)(f->top[at] - top));
+            f->sum[at] *= factor;
+            rescale(f->out + at * f->ldo, factor, f->ldo);
+            if (f->tables_v) rescale(f->tables_v + at * f->ldt, factor, f->ldt);
         }
-        f->top[row] = top;
+        f->top[at] = top;
     }
-    real sum = soften(x, c, f->top[row]);
+    real sum = soften(x, c, f->top[at]);
     if (!r->full) {
         blank(b, r, row, x, 0); /* the blanked lanes hold 2⁻¹²⁶, or NaN where no score is finite */
         sum = sum_of(x, c);
     }
-    f->sum[row] += sum;
+    f->sum[at] += sum;
 }
 
-/* Finishes a row of the tile: scores, or weights already when unshifted. */
-static void weigh_row(forward *f, const block *b, const run *r, int32_t row) {
+/* Finishes a row of the tile: scores, or weights already when unshifted. Row `row` of the block is row `at`
+ * of the tile, which may hold several heads. */
+static void weigh_row(forward *f, const block *b, const run *r, int32_t row, int32_t at) {
     const qkv_attention *a = f->a;
-    real *x = f->scores + row * f->lds;
+    real *x = f->scores + at * f->lds;
     const range c = row_columns(r, row);
     if (c.from >= c.to) {
         memset(x, 0, (size_t)r->width * sizeof *x);
         return;
     }
     if (!f->unshifted) {
-        shift_row(f, b, r, row, x, c);
+        shift_row(f, b, r, row, at, c);
     } else if (!r->full) {
         blank(b, r, row, x, 0);
-        f->sum[row] += sum_of(x, c);
+        f->sum[at] += sum_of(x, c);
     }
     if (a->dropout > 0) {
         real factors[KEYS_FEW];
-        drop_row(b, &f->drops, row, c, factors);
+        drop_row(b, f->drops, row, c, factors);
         multiply(x, factors, c);
     }
-    if (f->tables_v) collect_related(b, r, row, x, f->tables_v + row * f->ldt);
+    if (f->tables_v) collect_related(b, r, row, x, f->tables_v + at * f->ldt);
 }
 
-static void finish_row(forward *f, const block *b, int32_t h, int32_t row) {
+/* m, l and O before the first key. */
+static void begin_rows(forward *f, int32_t rows) {
+    memset(f->out, 0, (size_t)(rows * f->ldo) * sizeof *f->out);
+    if (f->tables_v) memset(f->tables_v, 0, (size_t)(rows * f->ldt) * sizeof *f->tables_v);
+    for (int32_t row = 0; row < rows; row++)
+        f->top[row] = f->unshifted ? 0 : -INFINITY, f->sum[row] = 0;
+}
+
+/* After the last key. */
+static void add_related_values(forward *f, int32_t rows) {
+    const int32_t n = f->a->relation.n;
+    if (f->tables_v)
+        product_rows(false, rows, f->tables_v, f->ldt, f->rel_v, (int64_t)n * PANEL, n, f->out, f->ldo,
+                     f->a->d_value, NULL);
+}
+
+static void finish_row(forward *f, const block *b, int32_t h, int32_t row, int32_t at) {
     const qkv_attention *a = f->a;
     const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
-    const real sum = f->sum[row];
+    const real sum = f->sum[at];
     if (a->lse)
         a->lse[q_row * a->heads + h] =
-            sum > 0 ? (real)((double)f->top[row] + log2((double)sum)) : 0;
-    copy_rows(f->out + row * f->ldo, 0, 1, a->d_value, sum > 0 ? 1 / sum : 0,
+            sum > 0 ? (real)((double)f->top[at] + log2((double)sum)) : 0;
+    copy_rows(f->out + at * f->ldo, 0, 1, a->d_value, sum > 0 ? 1 / sum : 0,
               a->out + q_row * a->ldo + (int64_t)h * a->d_value, 0);
 }
 
-/* ---- few queries (a step of decoding): keys and values are read once, so packing them would cost more than it saves */
-
-static void scores_of_few(forward *f, const block *b, const run *r, const real *keys) {
-    const qkv_attention *a = f->a;
-    const int32_t whole = a->d_head / VW * VW, rest = a->d_head - whole;
-    for (int32_t j = 0; j < r->n; j++) {
-        const real *key = keys + j * a->ldk;
-        fetch_rows(key + f->ahead_k, 0, 1, a->d_head);
-        for (int32_t row = 0; row < b->rows; row++) {
-            const real *q = f->q + row * f->ldq;
-            vreal sum = v_set(0);
-            for (int32_t c = 0; c < whole; c += VW)
-                sum = v_fma(v_load(q + c), v_load(key + c), sum);
-            if (rest) sum = v_fma(v_load_n(q + whole, rest), v_load_n(key + whole, rest), sum);
-            f->scores[row * f->lds + j] = v_sum(sum);
-        }
-    }
-}
-
-#define BATCH 4 /* vectors of a row's output that are summed in registers */
-
-static void values_of_few(forward *f, const block *b, const run *r, const real *values) {
-    const qkv_attention *a = f->a;
-    for (int32_t row = 0; row < b->rows; row++) {
-        const real *p = f->scores + row * f->lds;
-        real *out = f->out + row * f->ldo;
-        int32_t c = 0;
-        for (; c + BATCH * VW <= a->d_value; c += BATCH * VW) {
-            vreal sum[BATCH];
-            V_UNROLL(4)
-            for (int v = 0; v < BATCH; v++) sum[v] = v_load(out + c + v * VW);
-            for (int32_t j = 0; j < r->n; j++) {
-                fetch_rows(values + j * a->ldv + f->ahead_v + c, 0, 1, BATCH * VW);
-                V_UNROLL(4)
-                for (int v = 0; v < BATCH; v++)
-                    sum[v] = v_fma(v_set(p[j]), v_load(values + j * a->ldv + c + v * VW), sum[v]);
-            }
-            V_UNROLL(4)
-            for (int v = 0; v < BATCH; v++) v_store(out + c + v * VW, sum[v]);
-        }
-        for (; c < a->d_value; c += VW) {
-            const int64_t n = min32(VW, a->d_value - c);
-            vreal sum = v_load(out + c);
-            for (int32_t j = 0; j < r->n; j++)
-                sum = v_fma(v_set(p[j]), v_load_n(values + j * a->ldv + c, n), sum);
-            v_store(out + c, sum);
-        }
-    }
-}
-
-/* ---- blocks and items ---- */
+/* ---- blocks ---- */
 
 /* Scores, weights and weighted values of one run of keys. */
-static void attend_run(forward *f, const block *b, const run *r, int32_t h) {
+static void attend_run(forward *f, const block *b, const run *r) {
     const qkv_attention *a = f->a;
-    const int64_t key = a->k_layout.start[b->s] + r->from, kv = h / (a->heads / a->kv_heads);
     const int64_t at = r->from - f->first; /* in the packed keys */
     const int64_t words = count_words(a->d_head, f->pairs);
     const range *strips = r->full ? NULL : r->strips;
     const finish weights = {.rows = f->top, .sums = r->full ? f->lanes : NULL};
-    if (f->few)
-        scores_of_few(f, b, r, a->k + key * a->ldk + kv * a->d_head);
-    else if (f->unshifted)
+    if (f->unshifted)
         product_weights(f->pairs, b->rows, f->q, f->ldq, f->keys + at * words, words * PANEL, words,
                         f->scores, f->lds, r->n, strips, &weights);
     else
         product_scores(f->pairs, b->rows, f->q, f->ldq, f->keys + at * words, words * PANEL, words,
                        f->scores, f->lds, r->width, strips);
-    drop_begin_run(b, r, &f->drops);
-    for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, row);
+    drop_begin_run(b, r, f->drops);
+    for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, row, row);
     if (f->pairs) round_rows(b->rows, r->width, f->scores);
-    if (f->few)
-        values_of_few(f, b, r, a->v + key * a->ldv + kv * a->d_value);
-    else
-        product_rows(f->pairs, b->rows, f->scores, f->lds, f->values + count_words(at, f->pairs) * PANEL,
-                     count_words(f->packed, f->pairs) * PANEL, (int32_t)count_words(r->n, f->pairs),
-                     f->out, f->ldo, a->d_value, strips);
+    product_rows(f->pairs, b->rows, f->scores, f->lds, f->values + count_words(at, f->pairs) * PANEL,
+                 count_words(f->packed, f->pairs) * PANEL, (int32_t)count_words(r->n, f->pairs), f->out,
+                 f->ldo, a->d_value, strips);
 }
 
 /* m, l and O of a block's rows over all keys they see. */
-static void attend_rows(forward *f, const block *b, int32_t h) {
-    const qkv_attention *a = f->a;
-    memset(f->out, 0, (size_t)(b->rows * f->ldo) * sizeof *f->out);
+static void attend_rows(forward *f, const block *b) {
+    begin_rows(f, b->rows);
     memset(f->lanes, 0, (size_t)(b->rows * VW) * sizeof *f->lanes);
-    if (f->tables_v) memset(f->tables_v, 0, (size_t)(b->rows * f->ldt) * sizeof *f->tables_v);
-    for (int32_t row = 0; row < b->rows; row++)
-        f->top[row] = f->unshifted ? 0 : -INFINITY, f->sum[row] = 0;
     run r;
-    FOR_RUNS(b, &r) attend_run(f, b, &r, h);
-    if (f->tables_v)
-        product_rows(false, b->rows, f->tables_v, f->ldt, f->rel_v, (int64_t)a->relation.n * PANEL,
-                     a->relation.n, f->out, f->ldo, a->d_value, NULL);
+    FOR_RUNS(b, &r) attend_run(f, b, &r);
+    add_related_values(f, b->rows);
     for (int32_t row = 0; row < b->rows; row++) f->sum[row] += v_sum(v_load(f->lanes + row * VW));
 }
 
@@ -271,26 +221,156 @@ static void attend_block(forward *f, const block *b, int32_t h) {
     if (f->tables_k) score_tables(b, h, f->q, f->ldq, f->rel_k, f->tables_k);
     const int64_t left = qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows;
     fetch_rows(q + b->rows * a->ldq, a->ldq, left < ROWS ? left : ROWS, a->d_head);
-    drop_begin_block(b, h, &f->drops);
-    f->unshifted = !f->tables_k && !f->few;
-    attend_rows(f, b, h);
+    drop_begin_block(b, h, f->drops);
+    f->unshifted = !f->tables_k;
+    attend_rows(f, b);
     bool again[ROWS], any = false;
     for (int32_t row = 0; row < b->rows; row++) {
         const real sum = f->sum[row];
         again[row] = f->unshifted && sum != 0 && !(sum >= SUM_LEAST && sum <= SUM_MOST);
         any = any || again[row];
-        if (!again[row]) finish_row(f, b, h, row);
+        if (!again[row]) finish_row(f, b, h, row, row);
     }
     if (!any) return;
     f->unshifted = false;
-    attend_rows(f, b, h);
+    attend_rows(f, b);
     for (int32_t row = 0; row < b->rows; row++)
-        if (again[row]) finish_row(f, b, h, row);
+        if (again[row]) finish_row(f, b, h, row, row);
 }
+
+/* ---- few queries (a step of decoding) ----
+ * Keys and values are read once, so packing them would cost more than it saves; they come from afar,
+ * so they are read in the order in which they lie: a key's heads side by side. The rows of scratch are
+ * the queries of the first head, then those of the second, and so on, at most ROWS. */
+
+#define FEW_QUERIES  8 /* of a sequence, times the heads that share a key head */
+#define FEW_AHEAD    8 /* keys fetched ahead; at the end, of the next sequence */
+#define FEW_TOGETHER 8 /* sequences that are one item */
 
 static bool has_few(const qkv_attention *a, int32_t s) {
     return qkv_layout_len(&a->q_layout, s) * (a->heads / a->kv_heads) <= FEW_QUERIES;
 }
+
+/* Key heads [from, to) of sequence s, which the rows of a block meet together. */
+typedef struct few {
+    int32_t from, to;
+    int32_t rows;              /* that share a key head: the block's, of each of its heads */
+    const real *k, *v, *later; /* first key's and value's heads; the next sequence's first key's */
+    int32_t n_later;
+} few;
+
+static few look_at_few(const qkv_attention *a, const block *b, int32_t from, int32_t to) {
+    const int32_t *start = a->k_layout.start, s = b->s, next = s + 1 < a->k_layout.n ? s + 1 : s;
+    return (few){.from = from,
+                 .to = to,
+                 .rows = a->heads / a->kv_heads * b->rows,
+                 .k = a->k + (int64_t)start[s] * a->ldk + (int64_t)from * a->d_head,
+                 .v = a->v + (int64_t)start[s] * a->ldv + (int64_t)from * a->d_value,
+                 .later = a->k + (int64_t)start[next] * a->ldk + (int64_t)from * a->d_head,
+                 .n_later = next > s ? qkv_layout_len(&a->k_layout, next) : 0};
+}
+
+/* Scores of four keys, of which n exist, and of one head's row. */
+INLINE void four_scores(const real *q, const real *key, int64_t ldk, int32_t n, int32_t d_head, real *out) {
+    vreal sum[4] = {v_set(0), v_set(0), v_set(0), v_set(0)};
+    for (int32_t c = 0; c < d_head; c += VW) {
+        const int64_t wide = d_head - c;
+        const vreal left = load_some(q + c, wide);
+        V_UNROLL(4)
+        for (int i = 0; i < 4; i++)
+            if (i < n) sum[i] = v_fma(left, load_some(key + i * ldk + c, wide), sum[i]);
+    }
+    v_four_sums(sum, out);
+}
+
+/* Scores of a run of keys; its values are fetched meanwhile. */
+static void scores_of_few(const forward *f, const few *w, const run *r) {
+    const qkv_attention *a = f->a;
+    const int32_t heads = w->to - w->from;
+    for (int32_t j = 0; j < r->n; j += 4) {
+        const real *key = w->k + (r->from + j) * a->ldk, *q = f->q;
+        const int32_t n = min32(4, r->n - j);
+        real *score = f->scores + j;
+        if (j + FEW_AHEAD < r->n)
+            fetch_rows(key + FEW_AHEAD * a->ldk, a->ldk, n, (int64_t)heads * a->d_head);
+        fetch_rows(w->v + (r->from + j) * a->ldv, a->ldv, n, (int64_t)heads * a->d_value);
+        for (int32_t kv = 0; kv < heads; kv++, key += a->d_head)
+            for (int32_t row = 0; row < w->rows; row++, q += f->ldq, score += f->lds)
+                if (n == 4)
+                    four_scores(q, key, a->ldk, 4, a->d_head, score);
+                else
+                    four_scores(q, key, a->ldk, n, a->d_head, score);
+    }
+}
+
+#define BATCH 4 /* vectors of a row's output that are summed in registers */
+
+/* One row's weighted values. */
+static void add_values(const qkv_attention *a, const real *p, const real *values, int32_t n, real *out) {
+    int32_t c = 0;
+    for (; c + BATCH * VW <= a->d_value; c += BATCH * VW) {
+        vreal sum[BATCH];
+        V_UNROLL(4)
+        for (int v = 0; v < BATCH; v++) sum[v] = v_load(out + c + v * VW);
+        for (int32_t j = 0; j < n; j++)
+            V_UNROLL(4)
+            for (int v = 0; v < BATCH; v++)
+                sum[v] = v_fma(v_set(p[j]), v_load(values + j * a->ldv + c + v * VW), sum[v]);
+        V_UNROLL(4)
+        for (int v = 0; v < BATCH; v++) v_store(out + c + v * VW, sum[v]);
+    }
+    for (; c < a->d_value; c += VW) {
+        const int64_t wide = min32(VW, a->d_value - c);
+        vreal sum = v_load(out + c);
+        for (int32_t j = 0; j < n; j++)
+            sum = v_fma(v_set(p[j]), v_load_n(values + j * a->ldv + c, wide), sum);
+        v_store(out + c, sum);
+    }
+}
+
+/* Weighted values of a run; the next sequence's first keys are fetched meanwhile. */
+static void values_of_few(const forward *f, const few *w, const run *r) {
+    const qkv_attention *a = f->a;
+    const int32_t heads = w->to - w->from, later = r->from ? 0 : min32(w->n_later, FEW_AHEAD);
+    const real *values = w->v + r->from * a->ldv, *p = f->scores;
+    real *out = f->out;
+    fetch_rows(w->later, a->ldk, later, (int64_t)heads * a->d_head);
+    for (int32_t kv = 0; kv < heads; kv++, values += a->d_value)
+        for (int32_t row = 0; row < w->rows; row++, p += f->lds, out += f->ldo)
+            add_values(a, p, values, r->n, out);
+}
+
+static void attend_few(forward *f, const block *b, const few *w) {
+    const qkv_attention *a = f->a;
+    const int32_t group = a->heads / a->kv_heads, h0 = w->from * group, heads = (w->to - w->from) * group;
+    const real *q = a->q + (a->q_layout.start[b->s] + (int64_t)b->i0) * a->ldq;
+    for (int32_t i = 0; i < heads; i++)
+        copy_rows(q + (int64_t)(h0 + i) * a->d_head, a->ldq, b->rows, a->d_head, a->scale * LOG2E,
+                  f->q + (int64_t)i * b->rows * f->ldq, f->ldq);
+    begin_rows(f, heads * b->rows);
+    run r;
+    FOR_RUNS(b, &r) {
+        scores_of_few(f, w, &r);
+        drop_begin_run(b, &r, f->drops);
+        for (int32_t i = 0, at = 0; i < heads; i++) {
+            if (f->tables_k) score_tables(b, h0 + i, f->q + at * f->ldq, f->ldq, f->rel_k, f->tables_k);
+            drop_begin_block(b, h0 + i, f->drops);
+            for (int32_t row = 0; row < b->rows; row++, at++) weigh_row(f, b, &r, row, at);
+        }
+        values_of_few(f, w, &r);
+    }
+    add_related_values(f, heads * b->rows);
+    for (int32_t i = 0, at = 0; i < heads; i++)
+        for (int32_t row = 0; row < b->rows; row++, at++) finish_row(f, b, h0 + i, row, at);
+}
+
+/* How many keys a run of few queries has: all heads' rows of scores share one tile's room. */
+static int32_t keys_of_few(const qkv_attention *a, const block *b) {
+    const int32_t rows = min32(a->heads * b->rows, ROWS);
+    return min32(ROWS * LDS / rows / RUN_UNIT * RUN_UNIT, KEYS_FEW);
+}
+
+/* ---- items ---- */
 
 /* Bytes of scratch for the sequence with the most keys to pack: each thread takes so many, so that which thread gets which
  * sequence does not decide whether memory is asked for. */
@@ -302,41 +382,46 @@ static size_t count_scratch(const qkv_attention *a) {
     return lay_out(&f, a, keys, NULL);
 }
 
-/* What few queries fetch while they read: of many keys those a little further on; of a few, which have been read before a
- * fetch takes effect, the next key head's or the next sequence's. */
-static void look_ahead(forward *f, int32_t s, int32_t kv) {
-    const qkv_attention *a = f->a;
-    const int32_t *start = a->k_layout.start;
-    f->ahead_k = FEW_AHEAD * a->ldk, f->ahead_v = FEW_AHEAD * a->ldv;
-    if (qkv_layout_len(&a->k_layout, s) > 8 * FEW_AHEAD) return;
-    const bool last = kv + 1 == a->kv_heads;
-    const int64_t rows = last && s + 1 < a->k_layout.n ? start[s + 1] - start[s] : 0, heads = last ? -kv : 1;
-    f->ahead_k = rows * a->ldk + heads * a->d_head;
-    f->ahead_v = rows * a->ldv + heads * a->d_value;
-}
-
 /* Query blocks [from, to) of sequence s for all heads that use key head kv. */
 static bool attend(const qkv_attention *a, size_t scratch, int32_t s, int32_t kv, int32_t from,
                    int32_t to) {
     const int32_t group = a->heads / a->kv_heads;
-    const bool few = has_few(a, s);
+    const range keys = keys_seen(a, s, from, to);
     block b;
-    const range keys = few ? (range){0, 0} : keys_seen(a, s, from, to);
+    drops d;
     forward f;
     real *base = qkv_kern_scratch(0, scratch);
     if (!base) return false;
     lay_out(&f, a, keys.to - keys.from, base);
     f.first = keys.from;
-    f.few = few;
-    f.pairs = in_pairs(a) && !few;
-    if (few) f.lds = KEYS_FEW; /* at most FEW_QUERIES rows: in the room of ROWS shorter ones */
-    if (few) look_ahead(&f, s, kv);
+    f.pairs = in_pairs(a);
+    f.drops = &d;
     pack(&f, s, kv);
     for (int32_t i = from; i < to; i++) {
         look_at_block(a, s, i, &b);
-        if (few) b.keys = KEYS_FEW;
         for (int32_t h = kv * group; h < (kv + 1) * group; h++) attend_block(&f, &b, h);
     }
+    return true;
+}
+
+/* Key heads [kv, to) of those of sequences [from, end) that have few queries. */
+static bool attend_heads(const qkv_attention *a, size_t scratch, int32_t from, int32_t end, int32_t kv,
+                         int32_t to) {
+    drops d;
+    forward f;
+    real *base = qkv_kern_scratch(0, scratch);
+    if (!base) return false;
+    lay_out(&f, a, 0, base);
+    f.drops = &d;
+    pack(&f, from, kv);
+    for (int32_t s = from; s < end; s++)
+        for (int32_t i = 0; has_few(a, s) && i < count_blocks(a, s); i++) {
+            block b;
+            look_at_block(a, s, i, &b);
+            f.lds = b.keys = keys_of_few(a, &b);
+            const few w = look_at_few(a, &b, kv, to);
+            attend_few(&f, &b, &w);
+        }
     return true;
 }
 
@@ -368,19 +453,33 @@ static int32_t count_parts(const qkv_attention *a, int64_t pairs) {
     return max32(wanted, (most + PART_MOST - 1) / PART_MOST);
 }
 
+/* How many key heads of few queries are one item: all, unless threads wait for work. */
+static int32_t count_heads(const qkv_attention *a, bool threads) {
+    const int64_t most = min32(a->kv_heads, ROWS / FEW_QUERIES);
+    const int64_t wanted = threads ? (int64_t)a->kv_heads * a->q_layout.n / ITEMS_WANTED : most;
+    return (int32_t)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+}
+
 bool KERN_NAME(attention)(const qkv_attention *a) {
     const int64_t pairs = (int64_t)a->q_layout.n * a->kv_heads, parts = count_parts(a, pairs);
     const size_t scratch = count_scratch(a);
+    const bool threads = is_worth_threads(a);
+    const int32_t heads = count_heads(a, threads);
     bool ok = true;
-    QKV_PARALLEL_FOR_UNEVEN_IF(is_worth_threads(a))
+    QKV_PARALLEL_FOR_UNEVEN_IF(threads)
     for (int64_t item = 0; item < pairs * parts; item++) {
         /* All heads of a part, whose rows lie side by side, then the next part; causal: long ones first. */
         const int32_t s = (int32_t)(item / a->kv_heads / parts), kv = (int32_t)(item % a->kv_heads);
-        const int32_t part = (int32_t)(parts - 1 - item / a->kv_heads % parts),
-                      n = count_blocks(a, s);
+        const int32_t part = (int32_t)(parts - 1 - item / a->kv_heads % parts), n = count_blocks(a, s);
         const int32_t size = max32(PART_BLOCKS, (int32_t)((n + parts - 1) / parts));
         const int32_t from = part * size, to = min32(from + size, n);
-        if (from < to && !attend(a, scratch, s, kv, from, to)) {
+        bool done = true;
+        if (!has_few(a, s))
+            done = from >= to || attend(a, scratch, s, kv, from, to);
+        if (part == 0 && s % FEW_TOGETHER == 0 && kv % heads == 0)
+            done = attend_heads(a, scratch, s, min32(s + FEW_TOGETHER, a->q_layout.n), kv,
+                                min32(kv + heads, a->kv_heads)) && done;
+        if (!done) {
 #pragma omp atomic write
             ok = false;
         }

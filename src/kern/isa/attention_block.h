@@ -23,8 +23,6 @@
 #define LDS      (KEYS + 16)
 #define RUN_UNIT (PANEL < 16 ? 16 : PANEL)        /* whole panels, and whole groups of dropout */
 #define STRIPS   ((KEYS_FEW + STRIP - 1) / STRIP) /* of rows or of keys */
-#define LOG2E    ((real)1.44269504088896340736)
-#define LN2      ((real)0.69314718055994530942)
 
 typedef struct block {
     const qkv_attention *a;

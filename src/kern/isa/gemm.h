@@ -102,7 +102,8 @@ typedef struct gemm_tile {
     const real *init; /* NR reals */
     real *c;
     int64_t ldc;
-    bool add; /* to what c holds */
+    bool add;  /* to what c holds */
+    bool relu; /* then nothing below 0 stays */
     const real *next_a, *next_b; /* will be wanted: from here on a line is fetched for every four words */
 } gemm_tile;
 typedef void (*gemm_tile_fn)(const gemm_tile *t);

@@ -116,6 +116,10 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
             s[i][0] += v_load(row);
             s[i][1] += v_load(row + VW);
         }
+        if (t->relu) {
+            s[i][0] = v_max(v_set(0), s[i][0]);
+            s[i][1] = v_max(v_set(0), s[i][1]);
+        }
         v_store(row, s[i][0]);
         v_store(row + VW, s[i][1]);
     }

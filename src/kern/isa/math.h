@@ -10,6 +10,9 @@
 
 #include "kern/simd.h"
 
+#define LOG2E ((real)1.44269504088896340736)
+#define LN2   ((real)0.69314718055994530942)
+
 /* ---- integers beside the reals, comparison and choice ---- */
 
 #ifdef QKV_DOUBLE
@@ -93,8 +96,7 @@ static inline vreal v_exp(vreal x) {
     return v_exp_sum(x, v_set(0));
 }
 
-/* 2ⁿ·2ʳ with one polynomial of degree 5 and an addition to the exponent: no denormals, so no second
- * factor. */
+/* 2ⁿ·2ʳ with one polynomial of degree 5 and one factor, since there are no denormals. */
 static inline vreal exp2_near_zero(vreal r) {
     vreal p = v_fma(v_set(1.3264727e-3f), r, v_set(9.6715127e-3f));
     p = v_fma(p, r, v_set(5.5507337e-2f));
@@ -103,10 +105,10 @@ static inline vreal exp2_near_zero(vreal r) {
     return v_fma(p, r, v_set(1.0f));
 }
 static inline vreal v_exp2_down(vreal x) {
-    const float round = 0x1.8p23f;
+    const float round = 0x1.8p23f + 127; /* leaves the exponent's bits in the low ones */
     x = v_max(v_set(-126.0f), x);
-    const vreal t = x + round, r = x - (t - round), p = exp2_near_zero(r);
-    return (vreal)((vuint)p + ((vuint)t << 23)); /* unsigned: scores that ran away may wrap */
+    const vreal t = x + round, p = exp2_near_zero(x - (t - round));
+    return p * (vreal)((vuint)t << 23); /* unsigned: scores that ran away may wrap */
 }
 static inline vreal v_exp2_bounded(vreal x) {
 #ifdef __AVX512DQ__

@@ -39,12 +39,30 @@ void KERN_NAME(softmax)(const real *x, real *y, int64_t rows, int64_t d) {
     }
 }
 
-void KERN_NAME(log_sum_exp)(const real *x, real *out, int64_t rows, int64_t d) {
-    QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
-    for (int64_t r = 0; r < rows; r++) {
-        const real top = row_max(x + r * d, d);
-        out[r] = (real)((double)top + log(exp_sum(x + r * d, NULL, d, top)));
+/* No term is kept, so each needs to be right only beside the sum: 2^(x·log₂e) does. */
+real KERN_NAME(log_sum_exp)(const real *x, int64_t n) {
+    const real top = row_max(x, n);
+    double total = 0;
+    for (int64_t b = 0; b < n; b += RUN) {
+        const int64_t end = b + RUN < n ? b + RUN : n;
+        vreal sum = v_set(0);
+        int64_t i = b;
+        for (; i + VW <= end; i += VW) sum = sum + v_exp2_down((v_load(x + i) - top) * LOG2E);
+        for (; i < end; i++) total += exp((double)(x[i] - top));
+        total += (double)v_sum(sum);
     }
+    return (real)((double)top + log(total));
+}
+
+int64_t KERN_NAME(find_above)(const real *x, int64_t n, real least) {
+    int64_t i = 0;
+    for (; i + 4 * VW <= n; i += 4 * VW) {
+        const vreal a = v_max(v_load(x + i), v_load(x + i + VW));
+        const vreal b = v_max(v_load(x + i + 2 * VW), v_load(x + i + 3 * VW));
+        if (v_maximum(v_max(a, b)) > least) break;
+    }
+    while (i < n && !(x[i] > least)) i++;
+    return i;
 }
 
 static double row_sum(const real *x, int64_t d) {
