@@ -84,6 +84,8 @@ static const shape shapes[] = {
      .rel_k = true, .rel_v = true},
     {"one new token", 4, 2, 64, 64, causal, 0, 3, .q_len = {1, 1, 3}, .k_len = {200, 1, 67},
      .q_pos = {199, 0, 64}},
+    {"one new token, many heads", 40, 20, 8, 24, causal, 0, 5, .q_len = {1, 1, 2, 1, 4},
+     .k_len = {700, 1, 130, 5, 4}, .q_pos = {699, 0, 128, 4, 0}},
     {"positions in mid-block", 2, 2, 16, 16, mixed, 0, 2, .q_len = {100, 7}, .k_len = {170, 90},
      .q_pos = {50, 63}},
     {"distance bias", 4, 4, 16, 16, causal, 0, 2, .q_len = {150, 20}, .relation = QKV_REL_DISTANCE,
@@ -162,8 +164,8 @@ static void problem_make(problem *p, size_t index) {
         .d_head = s->d_head,
         .d_value = s->d_value,
         .scale = (real)(1.5 / sqrt((double)s->d_head)),
-        .q_layout = {s->n, p->q_start, NULL},
-        .k_layout = {s->n, p->k_start, NULL},
+        .q_layout = {.n = s->n, .start = p->q_start},
+        .k_layout = {.n = s->n, .start = p->k_start},
         .q_pos = s->q_pos,
         .spans = s->spans,
         .pattern = &s->pattern,
@@ -418,8 +420,8 @@ static void packed_equals_alone(void **state) {
             assert_non_null(mine);
             for (int64_t e = 0; e < nq * (a.ldo + a.heads + a.ldq) + nk * (a.ldk + a.ldv); e++)
                 mine[e] = (real)0.25;
-            a.q_layout = (qkv_layout){1, q_start, NULL},
-            a.k_layout = (qkv_layout){1, k_start, NULL};
+            a.q_layout = (qkv_layout){.n = 1, .start = q_start},
+            a.k_layout = (qkv_layout){.n = 1, .start = k_start};
             a.q_pos = p.a.q_pos + s, a.relation.matrix_start = p.a.relation.matrix_start + s;
             a.q += q0 * a.ldq, a.k += k0 * a.ldk, a.v += k0 * a.ldv, g.dout += q0 * g.lddo;
             a.out = mine, a.lse = a.out + nq * a.ldo;
@@ -433,6 +435,42 @@ static void packed_equals_alone(void **state) {
         }
         problem_free(&p);
     }
+}
+
+/* Keys and values in another order, and a list of where each is. */
+static void rows_may_lie_anyhow(void **state) {
+    (void)state;
+    const qkv_kern *const *sets;
+    const size_t n_sets = qkv_kern_list(&sets);
+    for (size_t i = 0; i < N_PROBLEMS; i++)
+        for (size_t k = 0; k < n_sets; k++) {
+            problem p;
+            problem_make(&p, i);
+            qkv_attention a = p.a;
+            const int64_t n_out = p.rq * a.ldo;
+            real *out = qkv_alloc((size_t)n_out * sizeof *out);
+            real *keys = qkv_alloc((size_t)(p.rk * a.ldk + 1) * sizeof *keys);
+            real *values = qkv_alloc((size_t)(p.rk * a.ldv + 1) * sizeof *values);
+            int32_t *rows = qkv_alloc((size_t)(p.rk + 1) * sizeof *rows), len[5];
+            assert_true(out && keys && values && rows);
+            for (int64_t r = 0; r < n_out; r++) out[r] = p.a.out[r] = (real)0.25;
+            for (int64_t r = 0; r < p.rk; r++) {
+                rows[r] = (int32_t)((r * 7919 + 3) % p.rk); /* a prime that no p.rk is a multiple of */
+                memcpy(keys + rows[r] * a.ldk, a.k + r * a.ldk, (size_t)a.ldk * sizeof *keys);
+                memcpy(values + rows[r] * a.ldv, a.v + r * a.ldv, (size_t)a.ldv * sizeof *values);
+            }
+            for (int32_t s = 0; s < p.shape->n; s++) len[s] = key_len(p.shape, s);
+            assert_true(sets[k]->attention(&p.a));
+            a.k = keys, a.v = values, a.out = out;
+            a.k_layout.len = len, a.k_layout.rows = rows;
+            assert_true(sets[k]->attention(&a));
+            assert_same_bits(p.shape->name, out, p.a.out, n_out);
+            qkv_free(out);
+            qkv_free(keys);
+            qkv_free(values);
+            qkv_free(rows);
+            problem_free(&p);
+        }
 }
 
 /* Scratch memory holds what another kernel left there:
@@ -544,6 +582,7 @@ int main(void) {
         cmocka_unit_test(matches_reference),
         cmocka_unit_test(same_bits_for_any_threads),
         cmocka_unit_test(packed_equals_alone),
+        cmocka_unit_test(rows_may_lie_anyhow),
         cmocka_unit_test(what_memory_held_does_not_matter),
         cmocka_unit_test(gradients_are_optional),
         cmocka_unit_test(gradients_over_inputs),

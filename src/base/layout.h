@@ -1,5 +1,6 @@
-/* How sequences lie in a matrix of rows: no padding, one after another, or with gaps (a KV cache).
- * Sequence s owns rows start[s] … start[s] + length(s) − 1. */
+/* How sequences lie in a matrix of rows: no padding, one after another, or with gaps, or anyhow (a KV
+ * cache, where sequences that began alike share rows).
+ * Sequence s owns rows start[s] … start[s] + length(s) − 1, or those that `rows` has at these places. */
 #ifndef QKV_BASE_LAYOUT_H
 #define QKV_BASE_LAYOUT_H
 
@@ -9,10 +10,16 @@ typedef struct qkv_layout {
     int32_t n;            /* sequences */
     const int32_t *start; /* n + 1 entries when packed, n when `length` is given */
     const int32_t *len;   /* NULL when packed: lengths are the differences of `start` */
+    const int32_t *rows;  /* NULL: each is where its place says */
 } qkv_layout;
 
 static inline int32_t qkv_layout_len(const qkv_layout *l, int32_t s) {
     return l->len ? l->len[s] : l->start[s + 1] - l->start[s];
+}
+
+/* Row j of sequence s. */
+static inline int64_t qkv_layout_row(const qkv_layout *l, int32_t s, int64_t j) {
+    return l->rows ? l->rows[l->start[s] + j] : l->start[s] + j;
 }
 
 #endif

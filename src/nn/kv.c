@@ -19,13 +19,14 @@ qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n,
         return qkv_fail(QKV_USAGE, "cache: %d sequences of %d tokens are more than it can hold",
                         (int)max_n, (int)capacity);
     size_t n = (size_t)max_n;
-    QKV_TRY_ALLOC(kv->slot = qkv_zalloc(7 * n, sizeof *kv->slot));
-    kv->start = kv->slot + n;
+    QKV_TRY_ALLOC(kv->start = qkv_zalloc(5 * n, sizeof *kv->start));
     kv->len = kv->start + n;
     kv->first = kv->len + n;
     kv->memory_start = kv->first + n;
     kv->memory_len = kv->memory_start + n;
-    kv->taken = kv->memory_len + n;
+    int32_t **lists[] = {&kv->list, &kv->new_list, &kv->users, &kv->spare};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        QKV_TRY_ALLOC(*lists[i] = qkv_alloc((size_t)kv->room * sizeof **lists[i]));
     QKV_TRY_ALLOC(kv->rows = qkv_zalloc((size_t)layers, sizeof *kv->rows));
     QKV_TRY_ALLOC(kv->memory = qkv_zalloc((size_t)layers, sizeof *kv->memory));
     QKV_TRY_ALLOC(kv->memory_room = qkv_zalloc((size_t)layers, sizeof *kv->memory_room));
@@ -43,7 +44,11 @@ void qkv_kv_free(qkv_kv *kv) {
     qkv_free(kv->rows);
     qkv_free(kv->memory);
     qkv_free(kv->memory_room);
-    qkv_free(kv->slot);
+    qkv_free(kv->list);
+    qkv_free(kv->new_list);
+    qkv_free(kv->users);
+    qkv_free(kv->spare);
+    qkv_free(kv->start);
     *kv = (qkv_kv){0};
 }
 
@@ -59,13 +64,25 @@ qkv_status qkv_kv_reset(qkv_kv *kv, int32_t n) {
         return qkv_fail(QKV_USAGE, "cache: made for %d sequences, asked for %d", (int)kv->max_n,
                         (int)n);
     kv->n = n;
+    kv->used = kv->n_spare = 0;
     for (int32_t s = 0; s < kv->max_n; s++) {
-        kv->slot[s] = s;
         kv->start[s] = s * kv->capacity;
         kv->len[s] = 0;
     }
     kv->memory_rows = 0;
     return QKV_OK;
+}
+
+/* The last tokens of sequence s, from the one numbered `from` on, are no longer its own. */
+static void give_rows(qkv_kv *kv, int32_t s, int32_t from) {
+    const int32_t *row = kv->list + kv->start[s];
+    for (int32_t i = kv->len[s]; i-- > from;)
+        if (--kv->users[row[i]] == 0) kv->spare[kv->n_spare++] = row[i];
+}
+
+static void take_row(qkv_kv *kv, int32_t *row) {
+    *row = kv->n_spare ? kv->spare[--kv->n_spare] : kv->used++;
+    kv->users[*row] = 1;
 }
 
 qkv_status qkv_kv_begin(qkv_kv *kv, const qkv_layout *layout) {
@@ -80,12 +97,13 @@ qkv_status qkv_kv_begin(qkv_kv *kv, const qkv_layout *layout) {
     for (int32_t s = 0; s < kv->n; s++) {
         kv->first[s] = kv->len[s];
         kv->len[s] += qkv_layout_len(layout, s);
+        for (int32_t i = kv->first[s]; i < kv->len[s]; i++) take_row(kv, kv->list + kv->start[s] + i);
     }
     return QKV_OK;
 }
 
 void qkv_kv_undo(qkv_kv *kv) {
-    memcpy(kv->len, kv->first, (size_t)kv->n * sizeof *kv->len);
+    for (int32_t s = kv->n; s-- > 0;) qkv_kv_truncate(kv, s, kv->first[s]);
 }
 
 void qkv_kv_append(qkv_tape *t, const qkv_kv *kv, int32_t layer, const qkv_layout *layout,
@@ -100,7 +118,7 @@ void qkv_kv_append(qkv_tape *t, const qkv_kv *kv, int32_t layer, const qkv_layou
     }
     for (int32_t s = 0; s < layout->n; s++)
         for (int32_t i = 0; i < qkv_layout_len(layout, s); i++) {
-            real *to = kv->rows[layer] + ((int64_t)kv->start[s] + kv->first[s] + i) * ld;
+            real *to = kv->rows[layer] + kv->list[kv->start[s] + kv->first[s] + i] * ld;
             int64_t from = layout->start[s] + i;
             memcpy(to, (*k)->data + from * (*k)->ld, bytes);
             memcpy(to + kv->width, (*v)->data + from * (*v)->ld, bytes);
@@ -122,41 +140,26 @@ qkv_status qkv_kv_remember(qkv_kv *kv, int32_t layer, const qkv_tensor *memory) 
     return QKV_OK;
 }
 
-/* Copies the rows of one slot to another, in all layers. */
-static void copy_slot(qkv_kv *kv, int32_t from, int32_t to, int32_t rows) {
-    int64_t slot = (int64_t)kv->capacity * 2 * kv->width;
-    size_t bytes = (size_t)rows * 2 * (size_t)kv->width * sizeof(real);
-    for (int32_t i = 0; i < kv->layers && bytes; i++)
-        memcpy(kv->rows[i] + to * slot, kv->rows[i] + from * slot, bytes);
-}
-
 void qkv_kv_select(qkv_kv *kv, const int32_t *from, int32_t n) {
-    /* The first child of a sequence keeps its slot; the others get copies in slots that nobody
-     * keeps. `first` is free between passes, so the new order is laid out there. */
-    int32_t *slot = kv->first;
-    memset(kv->taken, 0, (size_t)kv->max_n * sizeof *kv->taken);
+    /* `first` is free between passes. */
     for (int32_t s = 0; s < n; s++) {
-        const int32_t mine = kv->slot[from[s]];
-        slot[s] = kv->taken[mine] ? -1 : mine;
-        kv->taken[mine] = 1;
+        const int32_t *row = kv->list + kv->start[from[s]], len = kv->len[from[s]];
+        memcpy(kv->new_list + kv->start[s], row, (size_t)len * sizeof *row);
+        for (int32_t i = 0; i < len; i++) kv->users[row[i]]++;
     }
-    for (int32_t s = 0, spare = 0; s < n; s++) {
-        if (slot[s] >= 0) continue;
-        while (kv->taken[spare]) spare++;
-        copy_slot(kv, kv->slot[from[s]], spare, kv->len[from[s]]);
-        slot[s] = spare++;
-    }
-    /* Permute the rest through `start`, which is recomputed from the slots afterwards. */
-    int32_t *by[] = {kv->len, kv->memory_start, kv->memory_len};
+    for (int32_t s = 0; s < kv->n; s++) give_rows(kv, s, 0);
+    int32_t *const list = kv->list, *by[] = {kv->len, kv->memory_start, kv->memory_len};
+    kv->list = kv->new_list;
+    kv->new_list = list;
     for (size_t k = 0; k < sizeof by / sizeof *by; k++) {
-        for (int32_t s = 0; s < n; s++) kv->start[s] = by[k][from[s]];
-        memcpy(by[k], kv->start, (size_t)n * sizeof *kv->start);
+        for (int32_t s = 0; s < n; s++) kv->first[s] = by[k][from[s]];
+        memcpy(by[k], kv->first, (size_t)n * sizeof *kv->first);
     }
-    memcpy(kv->slot, slot, (size_t)n * sizeof *slot);
-    for (int32_t s = 0; s < n; s++) kv->start[s] = kv->slot[s] * kv->capacity;
     kv->n = n;
 }
 
 void qkv_kv_truncate(qkv_kv *kv, int32_t s, int32_t len) {
-    if (len < kv->len[s]) kv->len[s] = len;
+    if (len >= kv->len[s]) return;
+    give_rows(kv, s, len);
+    kv->len[s] = len;
 }

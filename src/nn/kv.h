@@ -1,9 +1,10 @@
 /* Keys and values of what was decoded so far, so that a step computes its new rows only.
  *
- * A layer's array has `capacity` rows for each slot; row = keys | values. A sequence owns one slot,
- * so that reordering (beam search) moves slot numbers and copies rows only where one sequence
- * becomes several. The memory's keys and values are made once; sequences that translate the same
- * source point to the same rows. */
+ * A layer's array has a row for each token, keys | values, and every sequence a list of its rows.
+ * Sequences that began alike (beam search) share the rows of their beginning, so that reordering them
+ * copies lists, not keys, and a step reads what they share once; a row that nobody has any more is
+ * the next to be used again. The memory's keys and values are made once; sequences that translate
+ * the same source point to the same rows. */
 #ifndef QKV_NN_KV_H
 #define QKV_NN_KV_H
 
@@ -15,10 +16,13 @@ typedef struct qkv_kv {
     int64_t room;
     int64_t width;        /* of keys, and of values */
     int32_t n;            /* sequences now */
-    int32_t *slot;        /* by sequence */
-    int32_t *start, *len; /* by sequence: rows of its slot in use */
-    int32_t *first;       /* by sequence, during a pass: rows before it */
-    int32_t *taken;       /* by slot, while selecting */
+    int32_t *start, *len; /* by sequence: where its list is, and how long */
+    int32_t *first;       /* by sequence, during a pass: tokens before it */
+    int32_t *list;        /* (max_n, capacity): the row of each token */
+    int32_t *new_list;    /* as large: while selecting */
+    int32_t *users;       /* by row: sequences that have it */
+    int32_t *spare;       /* rows that nobody has any more, n_spare of them */
+    int32_t n_spare, used; /* rows from `used` on have never been used */
     real **rows;          /* by layer: (max_n·capacity, 2·width) */
     real **memory;        /* by layer: (memory_rows, 2·width) */
     int64_t memory_rows;  /* 0 before the first pass */
@@ -42,7 +46,11 @@ qkv_status qkv_kv_begin(qkv_kv *kv, const qkv_layout *layout);
 /* Closes it without its rows: an error stopped the pass. */
 void qkv_kv_undo(qkv_kv *kv);
 
-/* Puts the new rows of k and v in place and returns views of all that each sequence has. */
+/* Where a sequence's rows are in what qkv_kv_append returns. */
+static inline qkv_layout qkv_kv_layout(const qkv_kv *kv) {
+    return (qkv_layout){.n = kv->n, .start = kv->start, .len = kv->len, .rows = kv->list};
+}
+/* Puts the new rows of k and v in place and returns views of all that there are. */
 void qkv_kv_append(qkv_tape *t, const qkv_kv *kv, int32_t layer, const qkv_layout *layout,
                    qkv_tensor **k, qkv_tensor **v);
 /* Keeps the projected memory (rows, 2·width) of one layer. */

@@ -131,8 +131,7 @@ qkv_tensor *qkv_multihead_self(qkv_tape *t, const qkv_multihead *m, qkv_tensor *
     if (m->spec.linformer_rank) project_along(t, m, &k, &v, &spec);
     if (pass->kv) {
         qkv_kv_append(t, pass->kv, layer, &pass->place.layout, &k, &v);
-        spec.k_layout =
-            (qkv_layout){.n = pass->kv->n, .start = pass->kv->start, .len = pass->kv->len};
+        spec.k_layout = qkv_kv_layout(pass->kv);
     }
     qkv_tensor *heads = qkv_attend(t, q, k, v, &spec);       /* (R, H·K) */
     return qkv_dense_apply(t, &m->out, heads, QKV_ACT_NONE); /* (R, D) */

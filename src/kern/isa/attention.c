@@ -22,6 +22,7 @@
 typedef struct forward {
     const qkv_attention *a;
     real *keys, *values, *rel_k, *rel_v; /* panels */
+    real *gathered;                      /* what is to be packed, where rows of the keys lie anyhow */
     real *q, *scores, *out;              /* of one query block */
     real *tables_k, *tables_v;           /* by relation, for each row */
     real *top, *sum;                     /* m and l of each row */
@@ -45,6 +46,7 @@ static size_t lay_out(forward *f, const qkv_attention *a, int64_t n_k, real *bas
                    .packed = n_k};
     f->keys = carve(&c, panels_size(a->d_head, n_k));
     f->values = carve(&c, panels_size(n_k, a->d_value));
+    if (a->k_layout.rows) f->gathered = carve(&c, n_k * max32(a->d_head, a->d_value));
     f->q = carve(&c, ROWS * f->ldq);
     f->scores = carve(&c, ROWS * LDS);
     f->out = carve(&c, ROWS * f->ldo);
@@ -60,13 +62,23 @@ static size_t lay_out(forward *f, const qkv_attention *a, int64_t n_k, real *bas
     return c.used * sizeof(real);
 }
 
+/* The rows of a head's keys or values that are to be packed, side by side; *ld is their stride. */
+static const real *gather(const forward *f, int32_t s, const real *x, int32_t width, int64_t *ld) {
+    const qkv_layout *l = &f->a->k_layout;
+    if (!f->gathered) return x + (l->start[s] + f->first) * *ld;
+    for (int64_t i = 0; i < f->packed; i++)
+        copy_rows(x + qkv_layout_row(l, s, f->first + i) * *ld, 0, 1, width, 1, f->gathered + i * width, 0);
+    *ld = width;
+    return f->gathered;
+}
+
 static void pack(forward *f, int32_t s, int32_t kv) {
     const qkv_attention *a = f->a;
-    const int64_t key0 = a->k_layout.start[s] + f->first, n_k = f->packed;
-    const real *k = a->k + key0 * a->ldk + (int64_t)kv * a->d_head;
-    const real *v = a->v + key0 * a->ldv + (int64_t)kv * a->d_value;
-    pack_rows(f->pairs, k, a->ldk, n_k, a->d_head, f->keys);
-    pack_columns(f->pairs, v, a->ldv, n_k, a->d_value, 1, f->values);
+    int64_t ldk = a->ldk, ldv = a->ldv;
+    const real *k = gather(f, s, a->k + (int64_t)kv * a->d_head, a->d_head, &ldk);
+    pack_rows(f->pairs, k, ldk, f->packed, a->d_head, f->keys);
+    const real *v = gather(f, s, a->v + (int64_t)kv * a->d_value, a->d_value, &ldv);
+    pack_columns(f->pairs, v, ldv, f->packed, a->d_value, 1, f->values);
     if (f->rel_k) pack_rows(false, a->rel_k, a->d_head, a->relation.n, a->d_head, f->rel_k);
     if (f->rel_v) pack_columns(false, a->rel_v, a->d_value, a->relation.n, a->d_value, 1, f->rel_v);
 }
@@ -240,7 +252,7 @@ static void attend_block(forward *f, const block *b, int32_t h) {
 
 /* ---- few queries (a step of decoding) ----
  * Keys and values are read once, so packing them would cost more than it saves; they come from afar,
- * so they are read in the order in which they lie: a key's heads side by side. The rows of scratch are
+ * so they are read as they lie: a key's heads side by side. The rows of scratch are
  * the queries of the first head, then those of the second, and so on, at most ROWS. */
 
 #define FEW_QUERIES  8 /* of a sequence, times the heads that share a key head */
@@ -251,96 +263,100 @@ static bool has_few(const qkv_attention *a, int32_t s) {
     return qkv_layout_len(&a->q_layout, s) * (a->heads / a->kv_heads) <= FEW_QUERIES;
 }
 
-/* Key heads [from, to) of sequence s, which the rows of a block meet together. */
+/* Key heads [from, to) of a sequence and a run of its keys, which the rows of a block meet together. */
 typedef struct few {
     int32_t from, to;
-    int32_t rows;              /* that share a key head: the block's, of each of its heads */
-    const real *k, *v, *later; /* first key's and value's heads; the next sequence's first key's */
-    int32_t n_later;
+    int32_t rows; /* that share a key head: the block's, of each of its heads */
+    int32_t n;    /* keys */
+    const real *k[KEYS_FEW], *v[KEYS_FEW]; /* of each, the first of these heads */
 } few;
 
-static few look_at_few(const qkv_attention *a, const block *b, int32_t from, int32_t to) {
-    const int32_t *start = a->k_layout.start, s = b->s, next = s + 1 < a->k_layout.n ? s + 1 : s;
-    return (few){.from = from,
-                 .to = to,
-                 .rows = a->heads / a->kv_heads * b->rows,
-                 .k = a->k + (int64_t)start[s] * a->ldk + (int64_t)from * a->d_head,
-                 .v = a->v + (int64_t)start[s] * a->ldv + (int64_t)from * a->d_value,
-                 .later = a->k + (int64_t)start[next] * a->ldk + (int64_t)from * a->d_head,
-                 .n_later = next > s ? qkv_layout_len(&a->k_layout, next) : 0};
+static void look_at_few(const qkv_attention *a, const block *b, const run *r, few *w) {
+    w->rows = a->heads / a->kv_heads * b->rows;
+    w->n = r->n;
+    for (int32_t j = 0; j < r->n; j++) {
+        const int64_t row = qkv_layout_row(&a->k_layout, b->s, r->from + j);
+        w->k[j] = a->k + row * a->ldk + (int64_t)w->from * a->d_head;
+        w->v[j] = a->v + row * a->ldv + (int64_t)w->from * a->d_value;
+    }
 }
 
 /* Scores of four keys, of which n exist, and of one head's row. */
-INLINE void four_scores(const real *q, const real *key, int64_t ldk, int32_t n, int32_t d_head, real *out) {
+INLINE void four_scores(const real *q, const real *const *key, int64_t at, int32_t n, int32_t d_head,
+                        real *out) {
     vreal sum[4] = {v_set(0), v_set(0), v_set(0), v_set(0)};
     for (int32_t c = 0; c < d_head; c += VW) {
         const int64_t wide = d_head - c;
         const vreal left = load_some(q + c, wide);
         V_UNROLL(4)
         for (int i = 0; i < 4; i++)
-            if (i < n) sum[i] = v_fma(left, load_some(key + i * ldk + c, wide), sum[i]);
+            if (i < n) sum[i] = v_fma(left, load_some(key[i] + at + c, wide), sum[i]);
     }
     v_four_sums(sum, out);
 }
 
-/* Scores of a run of keys; its values are fetched meanwhile. */
-static void scores_of_few(const forward *f, const few *w, const run *r) {
+/* Scores of the keys; the values are fetched meanwhile. */
+static void scores_of_few(const forward *f, const few *w) {
     const qkv_attention *a = f->a;
     const int32_t heads = w->to - w->from;
-    for (int32_t j = 0; j < r->n; j += 4) {
-        const real *key = w->k + (r->from + j) * a->ldk, *q = f->q;
-        const int32_t n = min32(4, r->n - j);
+    for (int32_t j = 0; j < w->n; j += 4) {
+        const int32_t n = min32(4, w->n - j);
+        const real *q = f->q;
         real *score = f->scores + j;
-        if (j + FEW_AHEAD < r->n)
-            fetch_rows(key + FEW_AHEAD * a->ldk, a->ldk, n, (int64_t)heads * a->d_head);
-        fetch_rows(w->v + (r->from + j) * a->ldv, a->ldv, n, (int64_t)heads * a->d_value);
-        for (int32_t kv = 0; kv < heads; kv++, key += a->d_head)
+        for (int32_t i = j; i < j + n; i++) {
+            if (i + FEW_AHEAD < w->n) fetch_rows(w->k[i + FEW_AHEAD], 0, 1, (int64_t)heads * a->d_head);
+            fetch_rows(w->v[i], 0, 1, (int64_t)heads * a->d_value);
+        }
+        for (int32_t kv = 0; kv < heads; kv++)
             for (int32_t row = 0; row < w->rows; row++, q += f->ldq, score += f->lds)
                 if (n == 4)
-                    four_scores(q, key, a->ldk, 4, a->d_head, score);
+                    four_scores(q, w->k + j, (int64_t)kv * a->d_head, 4, a->d_head, score);
                 else
-                    four_scores(q, key, a->ldk, n, a->d_head, score);
+                    four_scores(q, w->k + j, (int64_t)kv * a->d_head, n, a->d_head, score);
     }
 }
 
 #define BATCH 4 /* vectors of a row's output that are summed in registers */
 
-/* One row's weighted values. */
-static void add_values(const qkv_attention *a, const real *p, const real *values, int32_t n, real *out) {
+/* One row's weighted values of key head kv. */
+static void add_values(const qkv_attention *a, const few *w, int32_t kv, const real *p, real *out) {
+    const int64_t at = (int64_t)kv * a->d_value;
     int32_t c = 0;
     for (; c + BATCH * VW <= a->d_value; c += BATCH * VW) {
         vreal sum[BATCH];
         V_UNROLL(4)
         for (int v = 0; v < BATCH; v++) sum[v] = v_load(out + c + v * VW);
-        for (int32_t j = 0; j < n; j++)
+        for (int32_t j = 0; j < w->n; j++)
             V_UNROLL(4)
             for (int v = 0; v < BATCH; v++)
-                sum[v] = v_fma(v_set(p[j]), v_load(values + j * a->ldv + c + v * VW), sum[v]);
+                sum[v] = v_fma(v_set(p[j]), v_load(w->v[j] + at + c + v * VW), sum[v]);
         V_UNROLL(4)
         for (int v = 0; v < BATCH; v++) v_store(out + c + v * VW, sum[v]);
     }
     for (; c < a->d_value; c += VW) {
-        const int64_t wide = min32(VW, a->d_value - c);
         vreal sum = v_load(out + c);
-        for (int32_t j = 0; j < n; j++)
-            sum = v_fma(v_set(p[j]), v_load_n(values + j * a->ldv + c, wide), sum);
+        for (int32_t j = 0; j < w->n; j++)
+            sum = v_fma(v_set(p[j]), load_some(w->v[j] + at + c, a->d_value - c), sum);
         v_store(out + c, sum);
     }
 }
 
-/* Weighted values of a run; the next sequence's first keys are fetched meanwhile. */
-static void values_of_few(const forward *f, const few *w, const run *r) {
+/* Weighted values; the next sequence's first keys are fetched meanwhile. */
+static void values_of_few(const forward *f, const block *b, const few *w) {
     const qkv_attention *a = f->a;
-    const int32_t heads = w->to - w->from, later = r->from ? 0 : min32(w->n_later, FEW_AHEAD);
-    const real *values = w->v + r->from * a->ldv, *p = f->scores;
+    const int32_t heads = w->to - w->from, next = b->s + 1;
+    const int32_t later = next < a->k_layout.n ? min32(FEW_AHEAD, qkv_layout_len(&a->k_layout, next)) : 0;
+    for (int32_t j = 0; j < later; j++)
+        fetch_rows(a->k + qkv_layout_row(&a->k_layout, next, j) * a->ldk + (int64_t)w->from * a->d_head, 0,
+                   1, (int64_t)heads * a->d_head);
+    const real *p = f->scores;
     real *out = f->out;
-    fetch_rows(w->later, a->ldk, later, (int64_t)heads * a->d_head);
-    for (int32_t kv = 0; kv < heads; kv++, values += a->d_value)
+    for (int32_t kv = 0; kv < heads; kv++)
         for (int32_t row = 0; row < w->rows; row++, p += f->lds, out += f->ldo)
-            add_values(a, p, values, r->n, out);
+            add_values(a, w, kv, p, out);
 }
 
-static void attend_few(forward *f, const block *b, const few *w) {
+static void attend_few(forward *f, const block *b, few *w) {
     const qkv_attention *a = f->a;
     const int32_t group = a->heads / a->kv_heads, h0 = w->from * group, heads = (w->to - w->from) * group;
     const real *q = a->q + (a->q_layout.start[b->s] + (int64_t)b->i0) * a->ldq;
@@ -350,14 +366,15 @@ static void attend_few(forward *f, const block *b, const few *w) {
     begin_rows(f, heads * b->rows);
     run r;
     FOR_RUNS(b, &r) {
-        scores_of_few(f, w, &r);
+        look_at_few(a, b, &r, w);
+        scores_of_few(f, w);
         drop_begin_run(b, &r, f->drops);
         for (int32_t i = 0, at = 0; i < heads; i++) {
             if (f->tables_k) score_tables(b, h0 + i, f->q + at * f->ldq, f->ldq, f->rel_k, f->tables_k);
             drop_begin_block(b, h0 + i, f->drops);
             for (int32_t row = 0; row < b->rows; row++, at++) weigh_row(f, b, &r, row, at);
         }
-        values_of_few(f, w, &r);
+        values_of_few(f, b, w);
     }
     add_related_values(f, heads * b->rows);
     for (int32_t i = 0, at = 0; i < heads; i++)
@@ -409,6 +426,8 @@ static bool attend_heads(const qkv_attention *a, size_t scratch, int32_t from, i
                          int32_t to) {
     drops d;
     forward f;
+    few w;
+    w.from = kv, w.to = to;
     real *base = qkv_kern_scratch(0, scratch);
     if (!base) return false;
     lay_out(&f, a, 0, base);
@@ -419,7 +438,6 @@ static bool attend_heads(const qkv_attention *a, size_t scratch, int32_t from, i
             block b;
             look_at_block(a, s, i, &b);
             f.lds = b.keys = keys_of_few(a, &b);
-            const few w = look_at_few(a, &b, kv, to);
             attend_few(&f, &b, &w);
         }
     return true;
