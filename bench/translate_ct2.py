@@ -109,7 +109,7 @@ def qkv(a, lines):
     model = ctypes.c_void_p()
     if lib.qkv_text_model_open(a.folder.encode(), ctypes.byref(model)):
         sys.exit(lib.qkv_error().decode())
-    options = Options(beam=a.beam, min_tokens=a.length, max_tokens=a.length)
+    options = Options(beam=a.beam, min_tokens=a.length, max_tokens=a.length or a.most)
     raw = [line.encode() for line in lines]
 
     def run(places):
@@ -137,8 +137,9 @@ def ct2(a, lines):
                                    intra_threads=max(1, a.threads // a.workers))
     source = [tok.encode(line, add_special_tokens=False).tokens + [special[1]] for line in lines]
     options = dict(beam_size=a.beam, max_batch_size=a.batch, batch_type="tokens", return_scores=False)
+    options["max_decoding_length"] = a.length or a.most
     if a.length:
-        options.update(min_decoding_length=a.length, max_decoding_length=a.length)
+        options["min_decoding_length"] = a.length
 
     def run(places):
         found = model.translate_batch([source[i] for i in places], **options)
@@ -161,6 +162,7 @@ def main():
     p.add_argument("--type", default="float32", help="for CTranslate2; qkv's folder has its own")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--length", type=int, default=0)
+    p.add_argument("--most", type=int, default=80, help="tokens of a translation, for both")
     p.add_argument("--repeat", type=int, default=1)
     p.add_argument("--out", help="write the translations here")
     a = p.parse_args()
