@@ -455,7 +455,8 @@ static void rows_may_lie_anyhow(void **state) {
             assert_true(out && keys && values && rows);
             for (int64_t r = 0; r < n_out; r++) out[r] = p.a.out[r] = (real)0.25;
             for (int64_t r = 0; r < p.rk; r++) {
-                rows[r] = (int32_t)((r * 7919 + 3) % p.rk); /* a prime that no p.rk is a multiple of */
+                rows[r] =
+                    (int32_t)((r * 7919 + 3) % p.rk); /* a prime that no p.rk is a multiple of */
                 memcpy(keys + rows[r] * a.ldk, a.k + r * a.ldk, (size_t)a.ldk * sizeof *keys);
                 memcpy(values + rows[r] * a.ldv, a.v + r * a.ldv, (size_t)a.ldv * sizeof *values);
             }

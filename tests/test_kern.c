@@ -408,30 +408,31 @@ static void scores(void **state) {
     enum { V = 1003 };
     static real z[V];
     static const double spans[] = {1, 8, 60};
-    const uint32_t odd_nan = 0x7fc0013f; /* a file's, say: its low bits must not become an exponent */
-    FOR_SETS for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
-        for (int n = V; n > 0; n = n > 3 ? n / 3 : n - 1) {
-            fill(z, V, 13);
-            double sum = 0;
-            for (int j = 0; j < n; j++) z[j] *= (real)spans[i], sum += exp((double)z[j]);
-            const double got = (double)k->log_sum_exp(z, n);
-            if (fabs(got - log(sum)) > 2e-7 * (1 + fabs(log(sum))))
-                fail_msg("%s: log of the sum of %d: %.9g, wanted %.9g", k->name, n, got, log(sum));
-            for (int from = 0; from < n; from += 1 + n / 7)
-                for (real least = -2; least < 3; least += 1) {
-                    int64_t want = from;
-                    while (want < n && !(z[want] > least)) want++;
-                    assert_int_equal(k->find_above(z + from, n - from, least), want - from);
-                }
-            assert_int_equal(k->find_above(z, n, INFINITY), n);
-            z[n / 2] = -INFINITY;
-            if (n > 1) assert_true(isfinite((double)k->log_sum_exp(z, n)));
-            z[n / 2] = INFINITY;
-            assert_false(isfinite((double)k->log_sum_exp(z, n)));
-            z[n / 2] = NAN;
-            if (sizeof(real) == sizeof odd_nan) memcpy(&z[n / 2], &odd_nan, sizeof odd_nan);
-            assert_true(isnan((double)k->log_sum_exp(z, n)));
-        }
+    const uint32_t odd_nan =
+        0x7fc0013f; /* a file's, say: its low bits must not become an exponent */
+    FOR_SETS for (size_t i = 0; i < sizeof spans / sizeof *spans;
+                  i++) for (int n = V; n > 0; n = n > 3 ? n / 3 : n - 1) {
+        fill(z, V, 13);
+        double sum = 0;
+        for (int j = 0; j < n; j++) z[j] *= (real)spans[i], sum += exp((double)z[j]);
+        const double got = (double)k->log_sum_exp(z, n);
+        if (fabs(got - log(sum)) > 2e-7 * (1 + fabs(log(sum))))
+            fail_msg("%s: log of the sum of %d: %.9g, wanted %.9g", k->name, n, got, log(sum));
+        for (int from = 0; from < n; from += 1 + n / 7)
+            for (real least = -2; least < 3; least += 1) {
+                int64_t want = from;
+                while (want < n && !(z[want] > least)) want++;
+                assert_int_equal(k->find_above(z + from, n - from, least), want - from);
+            }
+        assert_int_equal(k->find_above(z, n, INFINITY), n);
+        z[n / 2] = -INFINITY;
+        if (n > 1) assert_true(isfinite((double)k->log_sum_exp(z, n)));
+        z[n / 2] = INFINITY;
+        assert_false(isfinite((double)k->log_sum_exp(z, n)));
+        z[n / 2] = NAN;
+        if (sizeof(real) == sizeof odd_nan) memcpy(&z[n / 2], &odd_nan, sizeof odd_nan);
+        assert_true(isnan((double)k->log_sum_exp(z, n)));
+    }
 }
 
 /* Two views that are equal: twice the plain loss and gradient. Others: the distance in double. */

@@ -156,6 +156,12 @@ static void attention(void **state) {
     s.k_layout = (qkv_layout){.n = 1, .start = (const int32_t[]){0, 5}};
     assert_refused(qkv_attend(t, tensor(5, 4), tensor(5, 4), tensor(5, 4), &s),
                    "queries of 2 sequences, keys of 1");
+    s.k_layout = (qkv_layout){.n = 2,
+                              .start = (const int32_t[]){0, 1},
+                              .len = (const int32_t[]){1, 2},
+                              .rows = (const int32_t[]){4, 0, 5}};
+    assert_refused(qkv_attend(t, tensor(5, 4), tensor(5, 4), tensor(5, 4), &s),
+                   "k_layout: row 1 of sequence 1 is row 5 of 5");
     s.k_layout.n = 0;
     s.q_pos = (const int32_t[]){0, -3};
     assert_refused(qkv_attend(t, tensor(5, 4), tensor(5, 4), tensor(5, 4), &s), "q_pos[1] is -3");

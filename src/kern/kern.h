@@ -91,7 +91,7 @@ typedef struct qkv_relation {
 typedef struct qkv_attention {
     int32_t heads, kv_heads, d_head, d_value; /* widths of a head's q/k and of its v and output */
     real scale;
-    qkv_layout q_layout, k_layout;  /* same n */
+    qkv_layout q_layout, k_layout;  /* same n; k_layout may list its rows, where no backward follows */
     const int32_t *q_pos;           /* position of each sequence's first query; NULL: n_k − n_q is not added, all 0 */
     qkv_spans_fn spans;             /* NULL: every key */
     const void *pattern;

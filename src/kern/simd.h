@@ -168,7 +168,8 @@ static inline void v_four_sums(const vreal x[4], real *out) {
     const vreal ab = V_MIX(x[0], x[1], 0, 4, 1, 5) + V_MIX(x[0], x[1], 2, 6, 3, 7);
     const vreal cd = V_MIX(x[2], x[3], 0, 4, 1, 5) + V_MIX(x[2], x[3], 2, 6, 3, 7);
     const vreal each = V_MIX(ab, cd, 0, 1, 4, 5) + V_MIX(ab, cd, 2, 3, 6, 7);
-    typedef real four __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias));
+    typedef real four
+        __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias));
     four sum = __builtin_shufflevector(each, each, 0, 1, 2, 3);
 #if VW >= 8
     sum = sum + __builtin_shufflevector(each, each, 4, 5, 6, 7);

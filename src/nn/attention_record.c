@@ -48,7 +48,8 @@ static qkv_status record_sequence(qkv_attention_record *r, const qkv_attention *
 static void record(void *user, const qkv_attention *a) {
     qkv_attention_record *r = user;
     if (a->k_layout.rows)
-        r->status = qkv_fail(QKV_USAGE, "attention over a cache cannot be looked at: its rows lie anyhow");
+        r->status =
+            qkv_fail(QKV_USAGE, "attention over a cache cannot be looked at: its rows lie anyhow");
     for (int32_t s = 0; s < a->q_layout.n && r->status == QKV_OK; s++)
         r->status = record_sequence(r, a, s);
 }

@@ -80,6 +80,7 @@ static void give_rows(qkv_kv *kv, int32_t s, int32_t from) {
         if (--kv->users[row[i]] == 0) kv->spare[kv->n_spare++] = row[i];
 }
 
+/* There is one: sequences have at most max_n·capacity tokens, shared or not. */
 static void take_row(qkv_kv *kv, int32_t *row) {
     *row = kv->n_spare ? kv->spare[--kv->n_spare] : kv->used++;
     kv->users[*row] = 1;
@@ -97,7 +98,8 @@ qkv_status qkv_kv_begin(qkv_kv *kv, const qkv_layout *layout) {
     for (int32_t s = 0; s < kv->n; s++) {
         kv->first[s] = kv->len[s];
         kv->len[s] += qkv_layout_len(layout, s);
-        for (int32_t i = kv->first[s]; i < kv->len[s]; i++) take_row(kv, kv->list + kv->start[s] + i);
+        for (int32_t i = kv->first[s]; i < kv->len[s]; i++)
+            take_row(kv, kv->list + kv->start[s] + i);
     }
     return QKV_OK;
 }
@@ -141,7 +143,6 @@ qkv_status qkv_kv_remember(qkv_kv *kv, int32_t layer, const qkv_tensor *memory) 
 }
 
 void qkv_kv_select(qkv_kv *kv, const int32_t *from, int32_t n) {
-    /* `first` is free between passes. */
     for (int32_t s = 0; s < n; s++) {
         const int32_t *row = kv->list + kv->start[from[s]], len = kv->len[from[s]];
         memcpy(kv->new_list + kv->start[s], row, (size_t)len * sizeof *row);
@@ -151,7 +152,7 @@ void qkv_kv_select(qkv_kv *kv, const int32_t *from, int32_t n) {
     int32_t *const list = kv->list, *by[] = {kv->len, kv->memory_start, kv->memory_len};
     kv->list = kv->new_list;
     kv->new_list = list;
-    for (size_t k = 0; k < sizeof by / sizeof *by; k++) {
+    for (size_t k = 0; k < sizeof by / sizeof *by; k++) { /* through `first`, free between passes */
         for (int32_t s = 0; s < n; s++) kv->first[s] = by[k][from[s]];
         memcpy(by[k], kv->first, (size_t)n * sizeof *kv->first);
     }

@@ -53,7 +53,8 @@ bool qkv_expect_layout(qkv_tape *t, const qkv_op *op, const char *what, const qk
     int64_t expected = 0; /* where a packed sequence must start */
     for (int32_t s = 0; s < l->n; s++) {
         const int64_t start = l->start[s], len = qkv_layout_len(l, s);
-        if (len < 1 || start < 0 || (!l->rows && start > rows - len) || (!l->len && start != expected)) {
+        if (len < 1 || start < 0 || (!l->rows && start > rows - len) ||
+            (!l->len && start != expected)) {
             qkv_tape_fail(t, op, QKV_USAGE,
                           "%s: sequence %d of %d starts at row %lld and has %lld rows; sequences "
                           "must not be empty%s, and "
@@ -64,8 +65,8 @@ bool qkv_expect_layout(qkv_tape *t, const qkv_op *op, const char *what, const qk
         }
         for (int64_t j = 0; l->rows && j < len; j++)
             if (l->rows[start + j] < 0 || l->rows[start + j] >= rows) {
-                qkv_tape_fail(t, op, QKV_USAGE, "%s: row %lld of sequence %d is row %d of %lld", what,
-                              LL(j), s, l->rows[start + j], LL(rows));
+                qkv_tape_fail(t, op, QKV_USAGE, "%s: row %lld of sequence %d is row %d of %lld",
+                              what, LL(j), s, l->rows[start + j], LL(rows));
                 return false;
             }
         expected = start + len;

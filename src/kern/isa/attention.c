@@ -22,7 +22,7 @@
 typedef struct forward {
     const qkv_attention *a;
     real *keys, *values, *rel_k, *rel_v; /* panels */
-    real *gathered;                      /* what is to be packed, where rows of the keys lie anyhow */
+    real *gathered; /* what is to be packed, where rows of the keys lie anyhow */
     real *q, *scores, *out;              /* of one query block */
     real *tables_k, *tables_v;           /* by relation, for each row */
     real *top, *sum;                     /* m and l of each row */
@@ -67,7 +67,8 @@ static const real *gather(const forward *f, int32_t s, const real *x, int32_t wi
     const qkv_layout *l = &f->a->k_layout;
     if (!f->gathered) return x + (l->start[s] + f->first) * *ld;
     for (int64_t i = 0; i < f->packed; i++)
-        copy_rows(x + qkv_layout_row(l, s, f->first + i) * *ld, 0, 1, width, 1, f->gathered + i * width, 0);
+        copy_rows(x + qkv_layout_row(l, s, f->first + i) * *ld, 0, 1, width, 1,
+                  f->gathered + i * width, 0);
     *ld = width;
     return f->gathered;
 }
@@ -174,8 +175,8 @@ static void begin_rows(forward *f, int32_t rows) {
 static void add_related_values(forward *f, int32_t rows) {
     const int32_t n = f->a->relation.n;
     if (f->tables_v)
-        product_rows(false, rows, f->tables_v, f->ldt, f->rel_v, (int64_t)n * PANEL, n, f->out, f->ldo,
-                     f->a->d_value, NULL);
+        product_rows(false, rows, f->tables_v, f->ldt, f->rel_v, (int64_t)n * PANEL, n, f->out,
+                     f->ldo, f->a->d_value, NULL);
 }
 
 static void finish_row(forward *f, const block *b, int32_t h, int32_t row, int32_t at) {
@@ -183,8 +184,7 @@ static void finish_row(forward *f, const block *b, int32_t h, int32_t row, int32
     const int64_t q_row = a->q_layout.start[b->s] + b->i0 + row;
     const real sum = f->sum[at];
     if (a->lse)
-        a->lse[q_row * a->heads + h] =
-            sum > 0 ? (real)((double)f->top[at] + log2((double)sum)) : 0;
+        a->lse[q_row * a->heads + h] = sum > 0 ? (real)((double)f->top[at] + log2((double)sum)) : 0;
     copy_rows(f->out + at * f->ldo, 0, 1, a->d_value, sum > 0 ? 1 / sum : 0,
               a->out + q_row * a->ldo + (int64_t)h * a->d_value, 0);
 }
@@ -207,9 +207,10 @@ static void attend_run(forward *f, const block *b, const run *r) {
     drop_begin_run(b, r, f->drops);
     for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, row, row);
     if (f->pairs) round_rows(b->rows, r->width, f->scores);
-    product_rows(f->pairs, b->rows, f->scores, f->lds, f->values + count_words(at, f->pairs) * PANEL,
-                 count_words(f->packed, f->pairs) * PANEL, (int32_t)count_words(r->n, f->pairs), f->out,
-                 f->ldo, a->d_value, strips);
+    product_rows(f->pairs, b->rows, f->scores, f->lds,
+                 f->values + count_words(at, f->pairs) * PANEL,
+                 count_words(f->packed, f->pairs) * PANEL, (int32_t)count_words(r->n, f->pairs),
+                 f->out, f->ldo, a->d_value, strips);
 }
 
 /* m, l and O of a block's rows over all keys they see. */
@@ -282,8 +283,8 @@ static void look_at_few(const qkv_attention *a, const block *b, const run *r, fe
 }
 
 /* Scores of four keys, of which n exist, and of one head's row. */
-INLINE void four_scores(const real *q, const real *const *key, int64_t at, int32_t n, int32_t d_head,
-                        real *out) {
+INLINE void four_scores(const real *q, const real *const *key, int64_t at, int32_t n,
+                        int32_t d_head, real *out) {
     vreal sum[4] = {v_set(0), v_set(0), v_set(0), v_set(0)};
     for (int32_t c = 0; c < d_head; c += VW) {
         const int64_t wide = d_head - c;
@@ -304,12 +305,13 @@ static void scores_of_few(const forward *f, const few *w) {
         const real *q = f->q;
         real *score = f->scores + j;
         for (int32_t i = j; i < j + n; i++) {
-            if (i + FEW_AHEAD < w->n) fetch_rows(w->k[i + FEW_AHEAD], 0, 1, (int64_t)heads * a->d_head);
+            if (i + FEW_AHEAD < w->n)
+                fetch_rows(w->k[i + FEW_AHEAD], 0, 1, (int64_t)heads * a->d_head);
             fetch_rows(w->v[i], 0, 1, (int64_t)heads * a->d_value);
         }
         for (int32_t kv = 0; kv < heads; kv++)
             for (int32_t row = 0; row < w->rows; row++, q += f->ldq, score += f->lds)
-                if (n == 4)
+                if (n == 4) /* nearly always, and then without branches */
                     four_scores(q, w->k + j, (int64_t)kv * a->d_head, 4, a->d_head, score);
                 else
                     four_scores(q, w->k + j, (int64_t)kv * a->d_head, n, a->d_head, score);
@@ -326,10 +328,11 @@ static void add_values(const qkv_attention *a, const few *w, int32_t kv, const r
         vreal sum[BATCH];
         V_UNROLL(4)
         for (int v = 0; v < BATCH; v++) sum[v] = v_load(out + c + v * VW);
-        for (int32_t j = 0; j < w->n; j++)
+        for (int32_t j = 0; j < w->n; j++) {
             V_UNROLL(4)
             for (int v = 0; v < BATCH; v++)
                 sum[v] = v_fma(v_set(p[j]), v_load(w->v[j] + at + c + v * VW), sum[v]);
+        }
         V_UNROLL(4)
         for (int v = 0; v < BATCH; v++) v_store(out + c + v * VW, sum[v]);
     }
@@ -345,10 +348,12 @@ static void add_values(const qkv_attention *a, const few *w, int32_t kv, const r
 static void values_of_few(const forward *f, const block *b, const few *w) {
     const qkv_attention *a = f->a;
     const int32_t heads = w->to - w->from, next = b->s + 1;
-    const int32_t later = next < a->k_layout.n ? min32(FEW_AHEAD, qkv_layout_len(&a->k_layout, next)) : 0;
+    const int32_t later =
+        next < a->k_layout.n ? min32(FEW_AHEAD, qkv_layout_len(&a->k_layout, next)) : 0;
     for (int32_t j = 0; j < later; j++)
-        fetch_rows(a->k + qkv_layout_row(&a->k_layout, next, j) * a->ldk + (int64_t)w->from * a->d_head, 0,
-                   1, (int64_t)heads * a->d_head);
+        fetch_rows(a->k + qkv_layout_row(&a->k_layout, next, j) * a->ldk +
+                       (int64_t)w->from * a->d_head,
+                   0, 1, (int64_t)heads * a->d_head);
     const real *p = f->scores;
     real *out = f->out;
     for (int32_t kv = 0; kv < heads; kv++)
@@ -358,7 +363,8 @@ static void values_of_few(const forward *f, const block *b, const few *w) {
 
 static void attend_few(forward *f, const block *b, few *w) {
     const qkv_attention *a = f->a;
-    const int32_t group = a->heads / a->kv_heads, h0 = w->from * group, heads = (w->to - w->from) * group;
+    const int32_t group = a->heads / a->kv_heads, h0 = w->from * group,
+                  heads = (w->to - w->from) * group;
     const real *q = a->q + (a->q_layout.start[b->s] + (int64_t)b->i0) * a->ldq;
     for (int32_t i = 0; i < heads; i++)
         copy_rows(q + (int64_t)(h0 + i) * a->d_head, a->ldq, b->rows, a->d_head, a->scale * LOG2E,
@@ -370,7 +376,8 @@ static void attend_few(forward *f, const block *b, few *w) {
         scores_of_few(f, w);
         drop_begin_run(b, &r, f->drops);
         for (int32_t i = 0, at = 0; i < heads; i++) {
-            if (f->tables_k) score_tables(b, h0 + i, f->q + at * f->ldq, f->ldq, f->rel_k, f->tables_k);
+            if (f->tables_k)
+                score_tables(b, h0 + i, f->q + at * f->ldq, f->ldq, f->rel_k, f->tables_k);
             drop_begin_block(b, h0 + i, f->drops);
             for (int32_t row = 0; row < b->rows; row++, at++) weigh_row(f, b, &r, row, at);
         }
@@ -422,8 +429,8 @@ static bool attend(const qkv_attention *a, size_t scratch, int32_t s, int32_t kv
 }
 
 /* Key heads [kv, to) of those of sequences [from, end) that have few queries. */
-static bool attend_heads(const qkv_attention *a, size_t scratch, int32_t from, int32_t end, int32_t kv,
-                         int32_t to) {
+static bool attend_heads(const qkv_attention *a, size_t scratch, int32_t from, int32_t end,
+                         int32_t kv, int32_t to) {
     drops d;
     forward f;
     few w;
@@ -488,15 +495,16 @@ bool KERN_NAME(attention)(const qkv_attention *a) {
     for (int64_t item = 0; item < pairs * parts; item++) {
         /* All heads of a part, whose rows lie side by side, then the next part; causal: long ones first. */
         const int32_t s = (int32_t)(item / a->kv_heads / parts), kv = (int32_t)(item % a->kv_heads);
-        const int32_t part = (int32_t)(parts - 1 - item / a->kv_heads % parts), n = count_blocks(a, s);
+        const int32_t part = (int32_t)(parts - 1 - item / a->kv_heads % parts),
+                      n = count_blocks(a, s);
         const int32_t size = max32(PART_BLOCKS, (int32_t)((n + parts - 1) / parts));
         const int32_t from = part * size, to = min32(from + size, n);
         bool done = true;
-        if (!has_few(a, s))
-            done = from >= to || attend(a, scratch, s, kv, from, to);
+        if (!has_few(a, s)) done = from >= to || attend(a, scratch, s, kv, from, to);
         if (part == 0 && s % FEW_TOGETHER == 0 && kv % heads == 0)
             done = attend_heads(a, scratch, s, min32(s + FEW_TOGETHER, a->q_layout.n), kv,
-                                min32(kv + heads, a->kv_heads)) && done;
+                                min32(kv + heads, a->kv_heads)) &&
+                   done;
         if (!done) {
 #pragma omp atomic write
             ok = false;

@@ -220,7 +220,8 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
     const gemm_form form = gemm_form_of(g);
     const int64_t words = gemm_a_words(x->k, form), panel = NR * gemm_b_words(x->k, form);
     const int64_t calls = ceil_div(x->col1 - x->col0, NR) * s->tiles, below = x->row1 - x->row0;
-    const bool relu = x->last && g->act == QKV_ACT_RELU && !g->pre; /* while sums are in registers */
+    const bool relu =
+        x->last && g->act == QKV_ACT_RELU && !g->pre; /* while sums are in registers */
     for (int64_t col = run_row(g, x); col < x->col1; col += NR) {
         const int64_t cols = min64(NR, x->col1 - col), at = (col - x->col0) / NR;
         real init[NR] = {0};
@@ -239,7 +240,8 @@ static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
                                  .add = !x->first || g->accumulate,
                                  .relu = relu && cols == NR,
                                  .next_a = g->a_trans ? s->a[i] : g->a + next * g->lda + x->k0,
-                                 .next_b = x->b + at * panel + (g->b_packed ? panel + i * panel / s->tiles : 0)};
+                                 .next_b = x->b + at * panel +
+                                           (g->b_packed ? panel + i * panel / s->tiles : 0)};
             if (cols == NR)
                 s->run[i](&t);
             else
