@@ -202,7 +202,10 @@ int main(int argc, char **argv) {
         float *const w = numbers((size_t)s.out * (size_t)s.in), *const dw = numbers((size_t)s.out *
                                                                                     (size_t)s.in);
         for (int op = 0; op < OPS; op++) {
-            const work job = make_work(op, s, x, y, w, op == FORWARD ? y : op == DGRAD ? x : dw,
+            const work job = make_work(op, s, x, y, w,
+                                       op == FORWARD ? y
+                                       : op == DGRAD ? x
+                                                     : dw,
                                        bf16);
             double rates[LIBS], best = 0;
             measure(&job, rounds, rates);

@@ -95,7 +95,7 @@ typedef struct qkv_encoding {
     uint8_t *type;         /* segment: 0 or 1; NULL without a pair */
     uint8_t *mask;         /* 1: a token, 0: padding; NULL unless padding was asked for */
     size_t n, cap;
-    bool cut;              /* the limit applied */
+    bool cut; /* the limit applied */
 } qkv_encoding;
 
 QKV_API void qkv_encoding_free(qkv_encoding *e);
@@ -138,7 +138,7 @@ typedef enum qkv_tok_split {
 /* What to train. Zeros are sensible defaults but for vocab_size. */
 typedef struct qkv_tok_train {
     qkv_tok_kind kind;
-    size_t vocab_size;           /* larger than the text supports: *capped is set, no error */
+    size_t vocab_size; /* larger than the text supports: *capped is set, no error */
     qkv_tok_split split;
     const char *const *specials; /* e.g. "<pad>", "<unk>", "<s>", "</s>"; get the first ids */
     size_t n_specials;           /* an unknown token is added where the kind needs one
@@ -239,13 +239,13 @@ typedef struct qkv_progress {
     double loss, accuracy; /* a mean over targets; a share of them */
     double lr, norm;       /* of the step; the gradient's norm before clipping */
     double tokens_per_s, gflops, seconds_left;
-    double step_loss;      /* STEP: the mean over the targets of this step alone */
-    double share;          /* STEP: of this machine's peak, measured at the start; 0: unknown */
-    double train_loss;     /* VALID: the mean over the steps since the last one;
+    double step_loss;  /* STEP: the mean over the targets of this step alone */
+    double share;      /* STEP: of this machine's peak, measured at the start; 0: unknown */
+    double train_loss; /* VALID: the mean over the steps since the last one;
                               NaN: there were none */
-    double seconds;        /* VALID: since the run began or was resumed */
-    bool best;             /* VALID: the best so far */
-    const char *text;      /* NOTE: valid during the call */
+    double seconds;    /* VALID: since the run began or was resumed */
+    bool best;         /* VALID: the best so far */
+    const char *text;  /* NOTE: valid during the call */
 } qkv_progress;
 
 /* A row of training data given in memory; what a task does not use stays zero. */
@@ -260,18 +260,18 @@ typedef struct qkv_train_request {
     const char *const *train;  /* files, NULL at the end */
     const qkv_train_row *rows; /* instead of files: read during the call, and the caller's */
     size_t n_rows;
-    const char *const *valid;  /* files to validate on; NULL: some of the training
+    const char *const *valid; /* files to validate on; NULL: some of the training
                                   data is held out */
-    const char *out;           /* folder of the run and of the model;
+    const char *out;          /* folder of the run and of the model;
                                   a run that is there is resumed */
-    const char *preset;        /* NULL: chosen from the size of the data */
-    const char *config;        /* a JSON file of keys (config.json, run.json) that `set` comes on
+    const char *preset;       /* NULL: chosen from the size of the data */
+    const char *config;       /* a JSON file of keys (config.json, run.json) that `set` comes on
                                   top of; or NULL */
-    const char *init;          /* a model folder to start from: its sizes, tokenizer and fitting
+    const char *init;         /* a model folder to start from: its sizes, tokenizer and fitting
                                   weights; or NULL */
-    const char *const *set;    /* "key=value" of the model's and the training's settings; NULL at
+    const char *const *set;   /* "key=value" of the model's and the training's settings; NULL at
                                   the end; or NULL */
-    bool overwrite;            /* begin anew where there is a run */
+    bool overwrite;           /* begin anew where there is a run */
     bool (*progress)(void *user, const qkv_progress *p); /* may be NULL; false asks to stop */
     void *user;
 } qkv_train_request;
@@ -342,8 +342,8 @@ typedef enum qkv_length_penalty {
 
 /* Zeros are the defaults. */
 typedef struct qkv_translate_options {
-    int32_t beam;              /* hypotheses kept; 0: 5; 1 is greedy search */
-    int32_t nbest;             /* translations of each text, best first; 0: 1; at most `beam` */
+    int32_t beam;  /* hypotheses kept; 0: 5; 1 is greedy search */
+    int32_t nbest; /* translations of each text, best first; 0: 1; at most `beam` */
     qkv_length_penalty penalty;
     double alpha;              /* 0: 1 */
     double coverage;           /* weight of GNMT's coverage penalty: source tokens that nothing
@@ -355,9 +355,9 @@ typedef struct qkv_translate_options {
     const qkv_text *forbidden; /* words that must not occur, as the tokenizer writes them at a
                                   text's and at a word's begin */
     size_t n_forbidden;
-    bool no_unknown;           /* never write the unknown token */
-    bool align;                /* fill `links` */
-    bool shortlist;            /* write only tokens that the training pairs make likely for this
+    bool no_unknown; /* never write the unknown token */
+    bool align;      /* fill `links` */
+    bool shortlist;  /* write only tokens that the training pairs make likely for this
                                   text: faster; log-probabilities are among those. The model must
                                   have a shortlist, as those trained here do */
 } qkv_translate_options;
@@ -373,10 +373,10 @@ typedef struct qkv_translation {
     const int32_t *ids;     /* its tokens, and the log-probability of each */
     const float *log_probs;
     size_t n;
-    const qkv_link *links;  /* which source word each target word came from, by attention */
+    const qkv_link *links; /* which source word each target word came from, by attention */
     size_t n_links;
-    bool source_cut;        /* the source was longer than the model reads, and was cut */
-    bool cut;               /* the translation stopped at the most tokens */
+    bool source_cut; /* the source was longer than the model reads, and was cut */
+    bool cut;        /* the translation stopped at the most tokens */
 } qkv_translation;
 
 typedef struct qkv_translations {
@@ -403,19 +403,19 @@ typedef enum qkv_generate_end {
 
 /* Zeros are the defaults: greedy, 256 tokens. Samplers act in this order; 0 turns one off. */
 typedef struct qkv_generate_options {
-    double repetition;         /* scores of tokens that occurred are divided (negative ones
+    double repetition;  /* scores of tokens that occurred are divided (negative ones
                                   multiplied) by it */
-    double temperature;        /* 0: always the likeliest token */
-    int32_t top_k;             /* only the k likeliest tokens */
-    double typical;            /* only the tokens nearest to the expected surprise,
+    double temperature; /* 0: always the likeliest token */
+    int32_t top_k;      /* only the k likeliest tokens */
+    double typical;     /* only the tokens nearest to the expected surprise,
                                   together so probable */
-    double top_p;              /* only the likeliest tokens that together are so probable */
-    double min_p;              /* only tokens so probable, as a share of the likeliest */
+    double top_p;       /* only the likeliest tokens that together are so probable */
+    double min_p;       /* only tokens so probable, as a share of the likeliest */
     uint64_t seed;
     int32_t tokens, min_tokens;
-    int32_t window;            /* tokens the model sees; 0: as many as it was trained on. It slides
+    int32_t window;       /* tokens the model sees; 0: as many as it was trained on. It slides
                                   when it is full */
-    const qkv_text *stop;      /* the text ends before any of these */
+    const qkv_text *stop; /* the text ends before any of these */
     size_t n_stop;
     const qkv_text *forbidden; /* words that must not occur */
     size_t n_forbidden;
@@ -517,9 +517,9 @@ typedef struct qkv_score_request {
 QKV_API qkv_status qkv_score(const qkv_score_request *request, bool json, char **text);
 
 typedef struct qkv_quantize_request {
-    const char *model, *out;  /* folders, different ones */
-    const char *to;           /* "int8", "int4", "bf16" */
-    const char *const *data;  /* files to score both on, NULL at the end; NULL: none */
+    const char *model, *out; /* folders, different ones */
+    const char *to;          /* "int8", "int4", "bf16" */
+    const char *const *data; /* files to score both on, NULL at the end; NULL: none */
 } qkv_quantize_request;
 
 /* Writes the model with its matrices in fewer bits to another folder, which opens like any; tells

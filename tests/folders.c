@@ -27,9 +27,9 @@ void make_model_folder(const char *folder, const char *task, const char *const *
                                   .text = {text[i], strlen(text[i])},
                                   .second = {digits[i], strlen(digits[i])}};
     }
-    const char *set[32] = {"arch=transformer", "d_model=16",     "layers=2",  "heads=2",
-                           "d_ff=24",          "max_len=40",     "seed=1",    "steps=2",
-                           "vocab_size=300",   "dropout=0",      "batch_tokens=512", NULL};
+    const char *set[32] = {"arch=transformer", "d_model=16", "layers=2",         "heads=2",
+                           "d_ff=24",          "max_len=40", "seed=1",           "steps=2",
+                           "vocab_size=300",   "dropout=0",  "batch_tokens=512", NULL};
     for (size_t n = 11; extra && *extra && n < 31; n++) set[n] = *extra++;
     char out[200];
     snprintf(out, sizeof out, "%s/%s", folder, task);

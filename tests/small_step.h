@@ -73,10 +73,9 @@ static inline qkv_tensor *small_loss(qkv_tape *t, small_model *m, const small_ba
                                qkv_tensor_columns(t, qkv, 2 * SMALL_D, SMALL_D), &attention);
     a = qkv_linear(t, a, &p[4], NULL, QKV_ACT_GELU);
     x = qkv_norm(t, x, &p[5], &p[6], &(qkv_norm_spec){.residual = a, .dropout = dropout}, &sum);
-    x = qkv_feed_forward(
-        t, x,
-        &(qkv_feed_forward_spec){
-            .w_in = &p[7], .w_out = &p[8], .act = QKV_ACT_SILU, .gated = true});
+    x = qkv_feed_forward(t, x,
+                         &(qkv_feed_forward_spec){
+                             .w_in = &p[7], .w_out = &p[8], .act = QKV_ACT_SILU, .gated = true});
     x = qkv_add(t, sum, x, dropout);
     return qkv_xent(t, x, &p[0], NULL,
                     &(qkv_xent_spec){.targets = b->targets, .smoothing = (real)0.1});

@@ -251,10 +251,8 @@ static void fit_is_the_best(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_buckets),
-        cmocka_unit_test(known_characters),
-        cmocka_unit_test(same_bits),
-        cmocka_unit_test(described),
+        cmocka_unit_test(known_buckets),   cmocka_unit_test(known_characters),
+        cmocka_unit_test(same_bits),       cmocka_unit_test(described),
         cmocka_unit_test(fit_is_the_best),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

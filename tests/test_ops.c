@@ -160,10 +160,10 @@ static qkv_tensor *apply_linear(qkv_tape *t, qkv_tensor *x, qkv_layout l, qkv_te
 }
 static qkv_tensor *apply_feed_forward(qkv_tape *t, qkv_tensor *x, qkv_layout l, qkv_tensor *w) {
     (void)l;
-    return qkv_feed_forward(t, x,
-                            &(qkv_feed_forward_spec){.w_in = w,
-                                                     .w_out = qkv_tensor_reshape(t, w, x->cols, w->rows),
-                                                     .act = QKV_ACT_SILU});
+    return qkv_feed_forward(
+        t, x,
+        &(qkv_feed_forward_spec){
+            .w_in = w, .w_out = qkv_tensor_reshape(t, w, x->cols, w->rows), .act = QKV_ACT_SILU});
 }
 static qkv_tensor *apply_norm(qkv_tape *t, qkv_tensor *x, qkv_layout l, qkv_tensor *w) {
     (void)l;

@@ -155,7 +155,10 @@ static void muon_in_bf16(void **state) {
     double dot = 0, squares[2] = {0};
     for (int p = 0; p < 2; p++) {
         real m[N] = {0};
-        const qkv_muon_step step = {.lr = 0.1, .lr_scale = 1, .momentum = 0.9, .g_scale = 1,
+        const qkv_muon_step step = {.lr = 0.1,
+                                    .lr_scale = 1,
+                                    .momentum = 0.9,
+                                    .g_scale = 1,
                                     .precision = p ? QKV_BF16 : QKV_F32};
         assert_true(qkv_muon_update(muon, &shape, w[p], g, m, &step));
         for (int i = 0; i < N; i++) squares[p] += (double)w[p][i] * (double)w[p][i];
@@ -357,16 +360,11 @@ static void names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matches_pytorch),
-        cmocka_unit_test(muon_in_bf16),
-        cmocka_unit_test(sparse_is_dense),
-        cmocka_unit_test(fixed_is_left_alone),
-        cmocka_unit_test(long_history),
-        cmocka_unit_test(threads_same_bits),
-        cmocka_unit_test(refuses_not_finite),
-        cmocka_unit_test(frozen_stays),
-        cmocka_unit_test(allocation_failures),
-        cmocka_unit_test(names),
+        cmocka_unit_test(matches_pytorch),     cmocka_unit_test(muon_in_bf16),
+        cmocka_unit_test(sparse_is_dense),     cmocka_unit_test(fixed_is_left_alone),
+        cmocka_unit_test(long_history),        cmocka_unit_test(threads_same_bits),
+        cmocka_unit_test(refuses_not_finite),  cmocka_unit_test(frozen_stays),
+        cmocka_unit_test(allocation_failures), cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,12 +107,11 @@ static void characters(void **state) {
  * text; one of a pair has those of both texts. */
 static void characters_of_pieces(void **state) {
     (void)state;
-    static const char marks[] =
-        "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\","
-        "\"vocab\":{\"?\":0,\"<s>\":1,\"</s>\":2}},"
-        "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
-        "\"post_processor\":{\"type\":\"BertProcessing\","
-        "\"cls\":[\"<s>\",1],\"sep\":[\"</s>\",2]}}";
+    static const char marks[] = "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\","
+                                "\"vocab\":{\"?\":0,\"<s>\":1,\"</s>\":2}},"
+                                "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
+                                "\"post_processor\":{\"type\":\"BertProcessing\","
+                                "\"cls\":[\"<s>\",1],\"sep\":[\"</s>\",2]}}";
     qkv_tokenizer *tok;
     assert_ok(qkv_tokenizer_parse("marks", marks, sizeof marks - 1, &tok));
     qkv_row rows[] = {{.text = {" ab  c de f ", 12}}, {.text = {"gh", 2}}, {.text = {"i j", 3}}};
@@ -213,10 +212,8 @@ static void whole_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(over_long_rows),
-        cmocka_unit_test(characters),
-        cmocka_unit_test(characters_of_pieces),
-        cmocka_unit_test(rows_in_two_sets),
+        cmocka_unit_test(over_long_rows),       cmocka_unit_test(characters),
+        cmocka_unit_test(characters_of_pieces), cmocka_unit_test(rows_in_two_sets),
         cmocka_unit_test(whole_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,8 +61,7 @@ static float reference(const float *x, int64_t k, const qkv_weight *w, int64_t r
 
 static const int64_t shapes[][3] = {
     {1, 1, 1},    {1, 17, 32},   {3, 16, 64},   {6, 33, 100}, {7, 50, 31},    {14, 32, 128},
-    {15, 70, 65}, {29, 20, 257}, {100, 40, 96}, {2, 300, 40}, {400, 24, 640},
-    {1, 300, 77},
+    {15, 70, 65}, {29, 20, 257}, {100, 40, 96}, {2, 300, 40}, {400, 24, 640}, {1, 300, 77},
 };
 #define N_SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -78,7 +77,7 @@ static void check_integers(qkv_weight_format format) {
         fill(x, m * k, 3);
         fill(bias, n, 4);
         if (m > 2) memset(x + k, 0, (size_t)k * sizeof *x); /* a row of zeros */
-        for (size_t i = 0; i < 2 * n_kern; i++) { /* with three threads: packed before */
+        for (size_t i = 0; i < 2 * n_kern; i++) {           /* with three threads: packed before */
             qkv_threads_set(i % 2 ? 3 : 1);
             qkv_gemm g = {.m = m, .n = n, .k = k, .a = x, .lda = k, .c = c, .ldc = n};
             g.weight = &w.w, g.bias = bias, g.act = QKV_ACT_RELU;

@@ -49,8 +49,7 @@ static void run_batch(worker *w, qkv_model *m, const qkv_batcher *b, int64_t i) 
 }
 
 /* One pass over the first n batches, a batch a thread as qkv_classify does it. */
-static qkv_status pass(worker *workers, qkv_model *m, const qkv_batcher *b, int64_t n,
-                       figures *f) {
+static qkv_status pass(worker *workers, qkv_model *m, const qkv_batcher *b, int64_t n, figures *f) {
     const int threads = qkv_threads();
     int64_t next = 0;
     double sum = 0;

@@ -105,8 +105,8 @@ static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
     qkv_session *s = NULL;
     qkv_status status = qkv_session_new(m.model, &s);
     figures f = {0};
-    const double bytes = bytes_of_step(m.model) +
-                         bytes_of_cache(m.model, (double)prompt + (double)tokens / 2);
+    const double bytes =
+        bytes_of_step(m.model) + bytes_of_cache(m.model, (double)prompt + (double)tokens / 2);
     if (status == QKV_OK) status = measure(s, prompt, tokens, repeat, bytes, &f);
     qkv_session_free(s);
     if (status == QKV_OK) {

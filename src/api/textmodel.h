@@ -15,7 +15,7 @@ struct qkv_text_model {
     struct qkv_tape_pool *tapes; /* of calls that are over */
     qkv_session *idle;           /* that a call left for the next one; see qkv_text_model_session */
     qkv_shortlist shortlist;     /* of translators that have one; else zeros */
-    qkv_trees trees; /* of texts to come; see qkv_text_model_read_trees */
+    qkv_trees trees;             /* of texts to come; see qkv_text_model_read_trees */
 };
 
 /* A tape for one call: a model is read only, so any number of threads may use one,

@@ -7,13 +7,13 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
-#define POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define POISON(p, n)   ASAN_POISON_MEMORY_REGION(p, n)
 #define UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
-#define RED_ZONE QKV_ALIGN /* between neighbours, so that a run over the end is seen */
+#define RED_ZONE       QKV_ALIGN /* between neighbours, so that a run over the end is seen */
 #else
-#define POISON(p, n) ((void)(p), (void)(n))
+#define POISON(p, n)   ((void)(p), (void)(n))
 #define UNPOISON(p, n) ((void)(p), (void)(n))
-#define RED_ZONE 0
+#define RED_ZONE       0
 #endif
 
 /* Few blocks: pages that are not used cost nothing, but each block may waste most of its last one,

@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 typedef struct qkv_buf {
-    char *data;    /* NUL-terminated beyond `len` once anything was added */
+    char *data; /* NUL-terminated beyond `len` once anything was added */
     size_t len, cap;
     qkv_status status; /* sticky: after a failed allocation the rest is ignored */
 } qkv_buf;

@@ -41,7 +41,8 @@ qkv_status qkv_fail_in(qkv_status code, const char *format, ...) {
 int qkv_status_exit_code(qkv_status status) {
     switch (status) {
 #define QKV_EXIT_CASE(name, exit_code, text)                                                       \
-    case QKV_##name: return exit_code;
+    case QKV_##name:                                                                               \
+        return exit_code;
         QKV_STATUS_TABLE(QKV_EXIT_CASE)
 #undef QKV_EXIT_CASE
     }

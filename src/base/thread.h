@@ -18,7 +18,7 @@ int qkv_threads(void);
 /* equal items */
 #define QKV_PARALLEL_FOR QKV_PRAGMA(omp parallel for schedule(static) num_threads(qkv_threads()))
 /* equal items, worth sharing only when `cond` (of the problem, not of the threads) holds */
-#define QKV_PARALLEL_FOR_IF(cond) \
+#define QKV_PARALLEL_FOR_IF(cond)                                                                  \
     QKV_PRAGMA(omp parallel for schedule(static) num_threads(qkv_threads()) if (cond))
 /* elements of light work from which a parallel region pays */
 #define QKV_PARALLEL_FROM 32768

@@ -30,10 +30,12 @@ static bool choose_listed(const char *name) {
 
 static void look_at_cpu(void) {
 #ifdef QKV_HAVE_ISA_avx512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16"))
         runnable[n_runnable++] = &qkv_kern_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) runnable[n_runnable++] = &qkv_kern_avx2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        runnable[n_runnable++] = &qkv_kern_avx2;
 #endif
     runnable[n_runnable++] = &qkv_kern_plain;
 #ifdef QKV_HAVE_ISA_avx512
@@ -41,7 +43,8 @@ static void look_at_cpu(void) {
 #endif
     const char *asked = getenv("QKV_ISA");
     atomic_store(&chosen, runnable[0]);
-    if (asked) choose_listed(asked); /* qkv doctor says which one runs; an unknown name changes nothing */
+    if (asked)
+        choose_listed(asked); /* qkv doctor says which one runs; an unknown name changes nothing */
 }
 
 size_t qkv_kern_list(const qkv_kern *const **out) {

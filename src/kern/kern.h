@@ -19,8 +19,16 @@
 #include "kern/weight.h"
 
 /* ---- activations ---- (the rows of nn's table point here; `gate` kinds are these times a linear half) */
-typedef enum qkv_act { QKV_ACT_NONE, QKV_ACT_RELU, QKV_ACT_GELU, QKV_ACT_GELU_TANH, QKV_ACT_SILU, QKV_ACT_TANH,
-                       QKV_ACT_SIGMOID, QKV_ACT_COUNT } qkv_act;
+typedef enum qkv_act {
+    QKV_ACT_NONE,
+    QKV_ACT_RELU,
+    QKV_ACT_GELU,
+    QKV_ACT_GELU_TANH,
+    QKV_ACT_SILU,
+    QKV_ACT_TANH,
+    QKV_ACT_SIGMOID,
+    QKV_ACT_COUNT
+} qkv_act;
 
 /* Does the derivative need what the activation was given? Others follow from what it made. */
 static inline bool qkv_act_needs_input(qkv_act act) {
@@ -45,10 +53,13 @@ typedef struct qkv_gemm {
     qkv_precision precision; /* QKV_BF16: operands are rounded to bf16, sums stay fp32 */
     const real *bias;        /* length N or NULL; added once */
     qkv_act act;
-    real *pre;               /* when not NULL: the value before `act` (ld = ldc), for backward */
-    real *a_sums;            /* when not NULL (a_trans only): a_sums[m] += Σ_k op(A)[m][k], unrounded: a bias' gradient */
-    const real *b_packed;    /* when not NULL: B as made by gemm_pack (then b, ldb, b_trans describe its source) */
-    const qkv_weight *weight; /* when not NULL: B is this (N×K, in fewer bits), not b; neither accumulate nor a_trans */
+    real *pre; /* when not NULL: the value before `act` (ld = ldc), for backward */
+    real *
+        a_sums; /* when not NULL (a_trans only): a_sums[m] += Σ_k op(A)[m][k], unrounded: a bias' gradient */
+    const real *
+        b_packed; /* when not NULL: B as made by gemm_pack (then b, ldb, b_trans describe its source) */
+    const qkv_weight *
+        weight; /* when not NULL: B is this (N×K, in fewer bits), not b; neither accumulate nor a_trans */
 } qkv_gemm;
 
 /* ---- attention ---- */
@@ -64,19 +75,20 @@ typedef struct qkv_span {
 static inline qkv_span qkv_span_of(int32_t k0, int32_t k1, int32_t lo, int32_t hi) {
     return (qkv_span){.k0 = k0, .k1 = k1, .lo = lo, .hi = hi, .q1 = INT32_MAX};
 }
-#define QKV_SPAN_ANY 0x3fffffff /* lo = −ANY, hi = ANY: no bound */
-#define QKV_SPANS_MAX 32
-#define QKV_QUERY_BLOCK 64      /* queries [64b, 64b + 64) of a sequence ask for their spans together */
+#define QKV_SPAN_ANY    0x3fffffff /* lo = −ANY, hi = ANY: no bound */
+#define QKV_SPANS_MAX   32
+#define QKV_QUERY_BLOCK 64 /* queries [64b, 64b + 64) of a sequence ask for their spans together */
 
 /* Which keys do queries q0 … q1−1 (positions, within one QKV_QUERY_BLOCK) of a sequence with n_k keys see?
  * Writes spans, sorted and disjoint for each query, and returns how many (≤ QKV_SPANS_MAX). */
-typedef int (*qkv_spans_fn)(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out);
+typedef int (*qkv_spans_fn)(const void *pattern, int32_t n_k, int32_t q0, int32_t q1,
+                            qkv_span *out);
 
 /* How query i relates to key j, for biases and relative vectors: an index r(i, j) in [0, n). */
 typedef enum qkv_relation_kind {
     QKV_REL_NONE,
     QKV_REL_DISTANCE, /* r = clamp(j − i + zero, 0, n − 1) */
-    QKV_REL_MATRIX    /* r = matrix[matrix_start[s] + i·n_k + j]: any relation, a tree's distances for example */
+    QKV_REL_MATRIX /* r = matrix[matrix_start[s] + i·n_k + j]: any relation, a tree's distances for example */
 } qkv_relation_kind;
 
 typedef struct qkv_relation {
@@ -91,27 +103,33 @@ typedef struct qkv_relation {
 typedef struct qkv_attention {
     int32_t heads, kv_heads, d_head, d_value; /* widths of a head's q/k and of its v and output */
     real scale;
-    qkv_layout q_layout, k_layout;  /* same n; k_layout may list its rows, where no backward follows */
-    const int32_t *q_pos;           /* position of each sequence's first query; NULL: n_k − n_q is not added, all 0 */
-    qkv_spans_fn spans;             /* NULL: every key */
+    qkv_layout q_layout,
+        k_layout; /* same n; k_layout may list its rows, where no backward follows */
+    const int32_t
+        *q_pos; /* position of each sequence's first query; NULL: n_k − n_q is not added, all 0 */
+    qkv_spans_fn spans; /* NULL: every key */
     const void *pattern;
-    const real *q, *k, *v;          /* (Rq, heads·d_head), (Rk, kv_heads·d_head), (Rk, kv_heads·d_value) */
+    const real *q, *k, *v; /* (Rq, heads·d_head), (Rk, kv_heads·d_head), (Rk, kv_heads·d_value) */
     int64_t ldq, ldk, ldv, ldo;
     qkv_relation relation;
-    const real *bias;               /* (heads, relation.n) or NULL */
-    const real *rel_k, *rel_v;      /* (relation.n, d_head), (relation.n, d_value), shared by heads; or NULL */
-    real dropout;                   /* of the weights; 0: none */
+    const real *bias; /* (heads, relation.n) or NULL */
+    const real *rel_k,
+        *rel_v;   /* (relation.n, d_head), (relation.n, d_value), shared by heads; or NULL */
+    real dropout; /* of the weights; 0: none */
     qkv_rng rng;
-    qkv_precision precision;        /* QKV_BF16: products of rounded operands, where the CPU has an instruction for them */
-    real *out;                      /* (Rq, heads·d_value) */
-    real *lse;                      /* (Rq, heads): log₂ of each row's softmax sum; NULL when no backward follows */
+    qkv_precision
+        precision; /* QKV_BF16: products of rounded operands, where the CPU has an instruction for them */
+    real *out; /* (Rq, heads·d_value) */
+    real *lse; /* (Rq, heads): log₂ of each row's softmax sum; NULL when no backward follows */
 } qkv_attention;
 
 /* Dropout of weights: there are too many of them for a call of the generator each. The weight of query row `row` (of q),
  * head `head` and key j of its sequence gets 16 bits, half of a mix of two random words, one for (row, head) and one
  * that eight pairs of keys (j, j + 8) share: qkv_attention_drop_bits. It stays when they are at least the threshold,
  * and is then divided by the exact probability of staying. */
-static inline uint64_t qkv_attention_drop_row(int64_t row, int32_t head) { return (uint64_t)head << 40 | (uint64_t)row; }
+static inline uint64_t qkv_attention_drop_row(int64_t row, int32_t head) {
+    return (uint64_t)head << 40 | (uint64_t)row;
+}
 static inline uint64_t qkv_attention_drop_column(int32_t j) {
     return (uint64_t)1 << 63 | (uint64_t)(j / 16 * 8 + j % 8);
 }
@@ -146,9 +164,9 @@ typedef enum qkv_norm_kind { QKV_NORM_LAYER, QKV_NORM_RMS, QKV_NORM_COUNT } qkv_
 /* ---- the table ---- */
 typedef struct qkv_kern {
     const char *name;
-    int width;    /* reals in a vector */
-    bool bf16;    /* has a bf16 dot product that beats fp32 */
-#define KERN(ret, name, params) ret (*name) params;
+    int width; /* reals in a vector */
+    bool bf16; /* has a bf16 dot product that beats fp32 */
+#define KERN(ret, name, params) ret(*name) params;
 #include "kern/kern.def"
 #undef KERN
 } qkv_kern;

@@ -11,7 +11,7 @@
 #include "kern/kern.h"
 
 #define KERN_JOIN2(a, b) a##_##b
-#define KERN_JOIN(a, b) KERN_JOIN2(a, b)
+#define KERN_JOIN(a, b)  KERN_JOIN2(a, b)
 /* The symbol of kernel `name` in the instruction set being compiled: qkv_gemm_avx2 */
 #define KERN_NAME(name) KERN_JOIN(qkv_##name, QKV_ISA)
 
@@ -27,30 +27,47 @@
 #define VW 4
 #endif
 
-typedef real vreal __attribute__((vector_size(VW * sizeof(real)), aligned(sizeof(real)), may_alias));
+typedef real vreal
+    __attribute__((vector_size(VW * sizeof(real)), aligned(sizeof(real)), may_alias));
 
-static inline vreal v_load(const real *p) { return *(const vreal *)p; }
-static inline void v_store(real *p, vreal x) { *(vreal *)p = x; }
+static inline vreal v_load(const real *p) {
+    return *(const vreal *)p;
+}
+static inline void v_store(real *p, vreal x) {
+    *(vreal *)p = x;
+}
 static inline vreal v_set(real x) {
-    return x - (vreal){0}; /* a scalar operand is spread over the lanes; x − 0 keeps even the sign of 0 */
+    return x -
+           (vreal){
+               0}; /* a scalar operand is spread over the lanes; x − 0 keeps even the sign of 0 */
 }
 /* the first n lanes (0 ≤ n ≤ VW); the rest are zero */
 #if defined(__AVX512F__)
-static inline __mmask16 v_first(int64_t n) { return (__mmask16)_bzhi_u32(0xffff, (unsigned)n); }
-static inline vreal v_load_n(const real *p, int64_t n) { return (vreal)_mm512_maskz_loadu_ps(v_first(n), p); }
-static inline void v_store_n(real *p, vreal x, int64_t n) { _mm512_mask_storeu_ps(p, v_first(n), (__m512)x); }
+static inline __mmask16 v_first(int64_t n) {
+    return (__mmask16)_bzhi_u32(0xffff, (unsigned)n);
+}
+static inline vreal v_load_n(const real *p, int64_t n) {
+    return (vreal)_mm512_maskz_loadu_ps(v_first(n), p);
+}
+static inline void v_store_n(real *p, vreal x, int64_t n) {
+    _mm512_mask_storeu_ps(p, v_first(n), (__m512)x);
+}
 #elif defined(__AVX2__) && VW == 8
 static inline __m256i v_first(int64_t n) {
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes);
 }
 static inline vreal v_load_n(const real *p, int64_t n) {
-    return n == VW ? v_load(p) : (vreal)_mm256_maskload_ps(p, v_first(n)); /* making the mask costs more than the load */
+    return n == VW ? v_load(p)
+                   : (vreal)_mm256_maskload_ps(
+                         p, v_first(n)); /* making the mask costs more than the load */
 }
 /* A masked store costs dozens of cycles on AMD, even when it stores all. */
 static inline void v_store_n(real *p, vreal x, int64_t n) {
-    if (n == VW) v_store(p, x);
-    else _mm256_maskstore_ps(p, v_first(n), (__m256)x);
+    if (n == VW)
+        v_store(p, x);
+    else
+        _mm256_maskstore_ps(p, v_first(n), (__m256)x);
 }
 #else
 static inline vreal v_load_n(const real *p, int64_t n) {
@@ -58,21 +75,41 @@ static inline vreal v_load_n(const real *p, int64_t n) {
     memcpy(&r, p, (size_t)n * sizeof(real));
     return r;
 }
-static inline void v_store_n(real *p, vreal x, int64_t n) { memcpy(p, &x, (size_t)n * sizeof(real)); }
+static inline void v_store_n(real *p, vreal x, int64_t n) {
+    memcpy(p, &x, (size_t)n * sizeof(real));
+}
 #endif
 
 #if defined(__AVX512F__)
-static inline vreal v_fma(vreal a, vreal b, vreal c) { return (vreal)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
-static inline vreal v_max(vreal a, vreal b) { return (vreal)_mm512_max_ps((__m512)a, (__m512)b); }
-static inline vreal v_min(vreal a, vreal b) { return (vreal)_mm512_min_ps((__m512)a, (__m512)b); }
-static inline vreal v_sqrt(vreal a) { return (vreal)_mm512_sqrt_ps((__m512)a); }
+static inline vreal v_fma(vreal a, vreal b, vreal c) {
+    return (vreal)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+static inline vreal v_max(vreal a, vreal b) {
+    return (vreal)_mm512_max_ps((__m512)a, (__m512)b);
+}
+static inline vreal v_min(vreal a, vreal b) {
+    return (vreal)_mm512_min_ps((__m512)a, (__m512)b);
+}
+static inline vreal v_sqrt(vreal a) {
+    return (vreal)_mm512_sqrt_ps((__m512)a);
+}
 #elif defined(__AVX2__) && VW == 8
-static inline vreal v_fma(vreal a, vreal b, vreal c) { return (vreal)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
-static inline vreal v_max(vreal a, vreal b) { return (vreal)_mm256_max_ps((__m256)a, (__m256)b); }
-static inline vreal v_min(vreal a, vreal b) { return (vreal)_mm256_min_ps((__m256)a, (__m256)b); }
-static inline vreal v_sqrt(vreal a) { return (vreal)_mm256_sqrt_ps((__m256)a); }
+static inline vreal v_fma(vreal a, vreal b, vreal c) {
+    return (vreal)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+static inline vreal v_max(vreal a, vreal b) {
+    return (vreal)_mm256_max_ps((__m256)a, (__m256)b);
+}
+static inline vreal v_min(vreal a, vreal b) {
+    return (vreal)_mm256_min_ps((__m256)a, (__m256)b);
+}
+static inline vreal v_sqrt(vreal a) {
+    return (vreal)_mm256_sqrt_ps((__m256)a);
+}
 #else
-static inline vreal v_fma(vreal a, vreal b, vreal c) { return a * b + c; }
+static inline vreal v_fma(vreal a, vreal b, vreal c) {
+    return a * b + c;
+}
 static inline vreal v_max(vreal a, vreal b) { /* as on x86: b when unordered */
     for (int i = 0; i < VW; i++) b[i] = a[i] > b[i] ? a[i] : b[i];
     return b;
@@ -111,7 +148,7 @@ static inline __attribute__((always_inline)) void v_add_product(vreal *s, vreal 
 #endif
 
 /* Element i, j, k, l of each group of four lanes; 0–3 are x's, 4–7 are y's. */
-#define V_AT(i, first) ((i) < 4 ? (first) + (i) : VW + (first) + (i) - 4)
+#define V_AT(i, first)            ((i) < 4 ? (first) + (i) : VW + (first) + (i)-4)
 #define V_FOUR(i, j, k, l, first) V_AT(i, first), V_AT(j, first), V_AT(k, first), V_AT(l, first)
 #if VW == 16
 #define V_MIX(x, y, i, j, k, l)                                                                    \

@@ -41,7 +41,8 @@ static qkv_stack_spec stack_spec(const qkv_config *c, bool decoder, bool cross) 
         .layers = (int32_t)layers,
         .cross = cross,
         .pre_norm = c->norm == QKV_NORM_PRE,
-        .read_once = decoder || !qkv_task_shapes[c->task].decoder, /* else each layer's cross reads */
+        .read_once =
+            decoder || !qkv_task_shapes[c->task].decoder, /* else each layer's cross reads */
         .norm_kind = (qkv_norm_kind)c->norm_kind,
         .norm_eps = c->norm_eps,
         .dropout = c->dropout,
@@ -190,10 +191,8 @@ static void declare_class_head(qkv_model *m, const qkv_side *from) {
     if (c->pooler != QKV_POOLER_NONE)
         m->head.pooler = qkv_dense_declare(&m->params, &pooler, "head.pooler");
     m->head.classes = qkv_dense_declare(&m->params, &classes, "head.classes");
-    qkv_param_spec table = {.rows = c->ngram_buckets,
-                            .cols = c->classes,
-                            .no_decay = true,
-                            .fixed = true};
+    qkv_param_spec table = {
+        .rows = c->ngram_buckets, .cols = c->classes, .no_decay = true, .fixed = true};
     if (c->ngrams) m->head.ngrams = qkv_param_declare(&m->params, &table, "head.ngrams.weight");
 }
 

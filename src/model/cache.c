@@ -129,7 +129,7 @@ size_t qkv_cache_bytes(const qkv_cache *c) {
     size_t per_layer = (size_t)c->kv.room + (size_t)c->kv.memory_rows;
     size_t bytes = (size_t)c->kv.layers * per_layer * 2 * (size_t)c->kv.width * sizeof(real);
     if (c->h)
-        bytes += 2 * (size_t)c->kv.layers * (size_t)c->kv.most_n * (size_t)c->model->config.d_state *
-                 sizeof(real);
+        bytes += 2 * (size_t)c->kv.layers * (size_t)c->kv.most_n *
+                 (size_t)c->model->config.d_state * sizeof(real);
     return bytes;
 }

@@ -8,7 +8,7 @@
 /* How much there is to do: totals over the sequences of a batch. */
 typedef struct qkv_workload {
     double source_rows, target_rows;
-    double guessed_rows; /* rows that meet the vocabulary; 0: all */
+    double guessed_rows;                   /* rows that meet the vocabulary; 0: all */
     double source_squares, target_squares; /* Σ n²: only for messages about dense layers */
     const qkv_layout *source, *target;     /* or NULL: `batch` sequences of `length` */
     int64_t batch, length;

@@ -50,7 +50,7 @@ int64_t qkv_ngram_room(const qkv_config *c, const qkv_ngram_text *text) {
     return n + slots_for(n);
 }
 
-#define START UINT64_C(0x9e3779b97f4a7c15)
+#define START       UINT64_C(0x9e3779b97f4a7c15)
 #define CHARS_START UINT64_C(0xbf58476d1ce4e5b9)
 enum { MARK = -1 }; /* in the place of a token, before the first and after the last */
 

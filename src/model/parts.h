@@ -66,7 +66,7 @@ struct qkv_cache {
 
 /* Rows (R, D) of tokens; place and moments are NULL where there are no positions. */
 qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
-                      const qkv_place *place, const qkv_moments *at);
+                             const qkv_place *place, const qkv_moments *at);
 
 /* The recurrent decoder's forward pass. */
 qkv_tensor *qkv_decode_recurrent(qkv_tape *t, const qkv_model *m, const qkv_tokens *tgt,

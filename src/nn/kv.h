@@ -12,21 +12,21 @@
 
 typedef struct qkv_kv {
     int32_t layers, max_n, capacity;
-    int32_t most_n;       /* what was allocated: sequences, and rows of a layer */
+    int32_t most_n; /* what was allocated: sequences, and rows of a layer */
     int64_t room;
-    int64_t width;        /* of keys, and of values */
-    int32_t n;            /* sequences now */
-    int32_t *start, *len; /* by sequence: where its list is, and how long */
-    int32_t *first;       /* by sequence, during a pass: tokens before it */
-    int32_t *list;        /* (max_n, capacity): the row of each token */
-    int32_t *new_list;    /* as large: while selecting */
-    int32_t *users;       /* by row: sequences that have it */
-    int32_t *spare;       /* rows that nobody has any more, n_spare of them */
-    int32_t n_spare, used; /* rows from `used` on have never been used */
-    real **rows;          /* by layer: (max_n·capacity, 2·width) */
-    real **memory;        /* by layer: (memory_rows, 2·width) */
-    int64_t memory_rows;  /* 0 before the first pass */
-    int64_t *memory_room; /* by layer: rows that were allocated */
+    int64_t width;                      /* of keys, and of values */
+    int32_t n;                          /* sequences now */
+    int32_t *start, *len;               /* by sequence: where its list is, and how long */
+    int32_t *first;                     /* by sequence, during a pass: tokens before it */
+    int32_t *list;                      /* (max_n, capacity): the row of each token */
+    int32_t *new_list;                  /* as large: while selecting */
+    int32_t *users;                     /* by row: sequences that have it */
+    int32_t *spare;                     /* rows that nobody has any more, n_spare of them */
+    int32_t n_spare, used;              /* rows from `used` on have never been used */
+    real **rows;                        /* by layer: (max_n·capacity, 2·width) */
+    real **memory;                      /* by layer: (memory_rows, 2·width) */
+    int64_t memory_rows;                /* 0 before the first pass */
+    int64_t *memory_room;               /* by layer: rows that were allocated */
     int32_t *memory_start, *memory_len; /* by sequence */
     /* Attention to the memory in one layer (−1: none), by sequence; see nn/watch.h. */
     int32_t watched_layer;

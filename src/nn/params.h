@@ -29,19 +29,22 @@ typedef struct qkv_param_spec {
     bool no_decay; /* biases, norms, embeddings */
     bool sparse;   /* a lookup table whose gradient touches few rows */
     bool product;  /* the weights of a linear map: worth packing for use */
-    int64_t split; /* rows of a first part that products use apart from the rest, and so packed apart; 0: none */
-    bool narrow;   /* read only by products and lookups, so it may be held in fewer bits */
-    bool fixed;    /* found by other means than gradients: no gradient, no moments, not in the flat arrays */
+    int64_t
+        split; /* rows of a first part that products use apart from the rest, and so packed apart; 0: none */
+    bool narrow; /* read only by products and lookups, so it may be held in fewer bits */
+    bool
+        fixed; /* found by other means than gradients: no gradient, no moments, not in the flat arrays */
 } qkv_param_spec;
 
 typedef struct qkv_param {
     char *name;
     qkv_param_spec spec;
-    int64_t offset;    /* into the flat arrays, unless fixed; a multiple of 16 */
-    qkv_tensor tensor; /* data and grad point into the flat arrays (fixed: to `own`) once allocated */
+    int64_t offset; /* into the flat arrays, unless fixed; a multiple of 16 */
+    qkv_tensor
+        tensor; /* data and grad point into the flat arrays (fixed: to `own`) once allocated */
     qkv_rows touched;  /* when sparse */
     qkv_weight weight; /* what tensor.weight points to, where it is not NULL */
-    real *own;         /* values of this parameter alone: it is fixed, or the flat arrays were not made */
+    real *own; /* values of this parameter alone: it is fixed, or the flat arrays were not made */
 } qkv_param;
 
 typedef struct qkv_params {

@@ -14,7 +14,7 @@
 typedef struct qkv_stack_spec {
     int32_t layers;
     bool cross, pre_norm;
-    bool read_once;               /* what comes out has one reader */
+    bool read_once; /* what comes out has one reader */
     qkv_norm_kind norm_kind;
     double norm_eps;
     double dropout;               /* of what each part adds */

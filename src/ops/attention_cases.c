@@ -62,8 +62,8 @@ static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
     if (f & (DISTANCE | MATRIX | REL_K | REL_V)) add_relations(t, c, &s, d_value);
     if (f & ONE_PRODUCT) {
         qkv_tensor *x = qkv_check_input(t, c, 9, 4, 0, 1), *w = qkv_check_input(t, c, 18, 4, 0, 1);
-        qkv_tensor *p = f & BRIEF ? qkv_linear_brief(t, x, w, NULL)
-                                  : qkv_linear(t, x, w, NULL, QKV_ACT_NONE);
+        qkv_tensor *p =
+            f & BRIEF ? qkv_linear_brief(t, x, w, NULL) : qkv_linear(t, x, w, NULL, QKV_ACT_NONE);
         return qkv_attend(t, qkv_tensor_columns(t, p, f & TURNED ? 12 : 0, 6),
                           qkv_tensor_columns(t, p, 6, 6),
                           qkv_tensor_columns(t, p, f & TURNED ? 0 : 12, 6), &s);

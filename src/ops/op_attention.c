@@ -24,7 +24,8 @@ static qkv_tensor *no_scratch(qkv_tape *t) {
 
 typedef struct saved {
     qkv_attention a;
-    uint16_t *narrow[V + 1]; /* what q, k or v is a view of, as bf16; NULL: as it is, or had before */
+    uint16_t
+        *narrow[V + 1]; /* what q, k or v is a view of, as bf16; NULL: as it is, or had before */
 } saved;
 
 static qkv_tensor *whole(qkv_tensor *x) {
@@ -65,7 +66,8 @@ static void widen(qkv_tape *t, saved *s, qkv_tensor *const *in) {
 /* Do those of q, k and v that share a tensor lie side by side in it, in this order? */
 static bool side_by_side(qkv_tensor *const *in) {
     for (int i = K; i <= V; i++)
-        if (whole(in[i]) == whole(in[i - 1]) && in[i]->base_from != in[i - 1]->base_to) return false;
+        if (whole(in[i]) == whole(in[i - 1]) && in[i]->base_from != in[i - 1]->base_to)
+            return false;
     return whole(in[Q]) != whole(in[V]) || whole(in[Q]) == whole(in[K]);
 }
 

@@ -237,7 +237,8 @@ static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
                  NULL);
     const int64_t wide = v & GATED ? 2 * hidden : hidden;
     qkv_feed_forward_spec spec = {.act = (qkv_act)(v % GATED), .gated = v & GATED};
-    spec.w_in = qkv_check_input(t, c, wide, 4, 0, 1), spec.b_in = qkv_check_input(t, c, 1, wide, 0, 1);
+    spec.w_in = qkv_check_input(t, c, wide, 4, 0, 1),
+    spec.b_in = qkv_check_input(t, c, 1, wide, 0, 1);
     spec.w_out = qkv_check_input(t, c, 4, hidden, 0, 1);
     spec.b_out = qkv_check_input(t, c, 1, 4, 0, 1);
     qkv_tensor *y = qkv_feed_forward(t, x, &spec);
@@ -247,9 +248,8 @@ static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
 /* No biases, another width behind, and x has other readers: its gradient is added to. */
 static qkv_tensor *build_shared(qkv_tape *t, qkv_check *c) {
     qkv_tensor *x = qkv_check_input(t, c, 5, 4, 0, 1), *w = qkv_check_input(t, c, 4, 4, 0, 1);
-    const qkv_feed_forward_spec narrow = {.w_in = w,
-                                          .w_out = qkv_check_input(t, c, 3, 4, 0, 1),
-                                          .act = QKV_ACT_GELU};
+    const qkv_feed_forward_spec narrow = {
+        .w_in = w, .w_out = qkv_check_input(t, c, 3, 4, 0, 1), .act = QKV_ACT_GELU};
     const qkv_feed_forward_spec same = {.w_in = w, .w_out = w, .act = QKV_ACT_TANH};
     qkv_tensor *y = qkv_add(t, qkv_feed_forward(t, x, &same), x, 0);
     return qkv_concat(t, QKV_TENSORS(qkv_feed_forward(t, x, &narrow), y));

@@ -39,10 +39,9 @@ static qkv_tensor *linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor 
             "x is %lld×%lld, w %lld×%lld, b %lld×%lld; w must have x's columns and b w's rows",
             (long long)x->rows, (long long)x->cols, (long long)w->rows, (long long)w->cols,
             (long long)(b ? b->rows : 0), (long long)(b ? b->cols : 0));
-    qkv_tensor *y = brief
-                        ? qkv_tensor_new_brief(t, QKV_TENSORS(x, w, b), x->rows, w->rows,
-                                               t->precision == QKV_F32) /* see op_attention.c */
-                        : qkv_tensor_new(t, x->rows, w->rows);
+    qkv_tensor *y = brief ? qkv_tensor_new_brief(t, QKV_TENSORS(x, w, b), x->rows, w->rows,
+                                                 t->precision == QKV_F32) /* see op_attention.c */
+                          : qkv_tensor_new(t, x->rows, w->rows);
     saved *s = qkv_tape_alloc(t, &qkv_op_linear, sizeof *s);
     if (!s) return &t->nothing;
     *s = (saved){.act = act};
@@ -93,15 +92,14 @@ static qkv_tensor *build_parts(qkv_tape *t, qkv_check *c) {
     return qkv_linear(t, qkv_tensor_reshape(t, y, 5, 4), w, NULL, QKV_ACT_SILU);
 }
 
-const qkv_case qkv_cases_linear[] = {
-    {"linear: no activation", build, QKV_ACT_NONE},
-    {"linear: relu", build, QKV_ACT_RELU},
-    {"linear: gelu", build, QKV_ACT_GELU},
-    {"linear: gelu by tanh", build, QKV_ACT_GELU_TANH},
-    {"linear: silu", build, QKV_ACT_SILU},
-    {"linear: tanh", build, QKV_ACT_TANH},
-    {"linear: sigmoid", build, QKV_ACT_SIGMOID},
-    {"linear: no bias", build_no_bias, 0},
-    {"linear: shared weights, views", build_shared, 0},
-    {"linear: parts, other shape", build_parts, 0},
-    {0}};
+const qkv_case qkv_cases_linear[] = {{"linear: no activation", build, QKV_ACT_NONE},
+                                     {"linear: relu", build, QKV_ACT_RELU},
+                                     {"linear: gelu", build, QKV_ACT_GELU},
+                                     {"linear: gelu by tanh", build, QKV_ACT_GELU_TANH},
+                                     {"linear: silu", build, QKV_ACT_SILU},
+                                     {"linear: tanh", build, QKV_ACT_TANH},
+                                     {"linear: sigmoid", build, QKV_ACT_SIGMOID},
+                                     {"linear: no bias", build_no_bias, 0},
+                                     {"linear: shared weights, views", build_shared, 0},
+                                     {"linear: parts, other shape", build_parts, 0},
+                                     {0}};

@@ -76,9 +76,9 @@ qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *b
     if (sum) *sum = &t->nothing;
     if (qkv_tape_stopped(t) || !arguments_fit(t, x, gain, bias, spec)) return &t->nothing;
     qkv_tensor *r = spec->residual;
-    qkv_tensor *y = spec->brief
-                        ? qkv_tensor_new_brief(t, QKV_TENSORS(x, r, gain, bias), x->rows, x->cols, false)
-                        : qkv_tensor_new(t, x->rows, x->cols);
+    qkv_tensor *y = spec->brief ? qkv_tensor_new_brief(t, QKV_TENSORS(x, r, gain, bias), x->rows,
+                                                       x->cols, false)
+                                : qkv_tensor_new(t, x->rows, x->cols);
     qkv_tensor *s = r ? sum_in(t, r, spec->last_reader) : NULL;
     saved *keep = qkv_tape_alloc(t, &qkv_op_norm, sizeof *keep);
     real *stats = qkv_tape_alloc(t, &qkv_op_norm, (size_t)(2 * x->rows) * sizeof(real));

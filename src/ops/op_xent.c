@@ -33,8 +33,8 @@ typedef struct chunks {
     const qkv_xent_spec *spec;
     qkv_tensor *x, *w, *b;
     const real *data; /* of x */
-    int64_t v, rows; /* rows of a full chunk; of pairs: of either half */
-    int64_t half;    /* from a row to its second view; 0: there is none */
+    int64_t v, rows;  /* rows of a full chunk; of pairs: of either half */
+    int64_t half;     /* from a row to its second view; 0: there is none */
     real scale;
     bool train;
     real *dx; /* NULL when not wanted */

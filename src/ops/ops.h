@@ -142,9 +142,9 @@ typedef struct qkv_xent_spec {
     const int32_t *targets; /* R; −1: ignored */
     const real *weights;    /* R, or NULL */
     real smoothing;
-    real agree;         /* > 0: rows r and R/2 + r are two views of the same, with the same target; half of
+    real agree; /* > 0: rows r and R/2 + r are two views of the same, with the same target; half of
                          * agree·(KL(p‖q) + KL(q‖p))/2 is added to the loss of each */
-    real scale;         /* 0 means 1 / (number of targets that are not ignored) */
+    real scale; /* 0 means 1 / (number of targets that are not ignored) */
     int64_t *n_targets; /* out, may be NULL: targets counted */
     int64_t *n_right;   /* out, may be NULL: rows whose largest logit is the target */
     real *row_loss;     /* out (R), may be NULL: each row's plain nll (0 where ignored) */

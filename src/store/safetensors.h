@@ -46,7 +46,8 @@ typedef struct qkv_safetensors {
 /* Maps the file and checks every tensor's extent against it. Tensors are listed in the order of their bytes. */
 qkv_status qkv_safetensors_open(const char *path, qkv_safetensors *out);
 void qkv_safetensors_close(qkv_safetensors *s);
-const qkv_stored *qkv_safetensors_find(const qkv_safetensors *s, const char *name); /* NULL: not there */
+const qkv_stored *qkv_safetensors_find(const qkv_safetensors *s,
+                                       const char *name); /* NULL: not there */
 /* Converts all elements to float; F32, F16, BF16 and F64 can be. */
 qkv_status qkv_stored_to_float(const qkv_stored *t, float *out);
 

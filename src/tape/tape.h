@@ -48,7 +48,7 @@ struct qkv_tensor {
     int64_t offset;   /* of a view's first element in its base */
     int64_t base_from,
         base_to; /* the columns of base that the view is; empty when it is not whole columns */
-    qkv_rows *touched; /* for a sparse parameter; else NULL */
+    qkv_rows *touched;  /* for a sparse parameter; else NULL */
     const real *packed; /* not NULL: for products with it as weights, as gemm_pack left it (fp32) */
     const struct qkv_weight *weight; /* not NULL: in fewer bits (kern/weight.h), and data is NULL */
     const char *name;                /* parameters: their name; else the op's */
@@ -101,7 +101,7 @@ struct qkv_tape {
                           finding trouble) */
     qkv_node **nodes;
     size_t n_nodes, cap_nodes;
-    uint64_t n_ops;     /* ops run in this step, recorded or not */
+    uint64_t n_ops;               /* ops run in this step, recorded or not */
     const qkv_onlooker *onlooker; /* NULL: nobody looks */
     /* When not NULL: called in backward after each node, with the number of those still to come. */
     void (*after_node)(void *user, size_t left);

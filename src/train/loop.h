@@ -49,9 +49,9 @@ typedef struct qkv_loop {
     int64_t skipped, skipped_in_a_row;
     int64_t best_step, stale; /* best validation so far; validations since */
     double best, best_right;  /* its score, the higher the better; its share of right answers */
-    double usual;      /* running mean of the gradient's squared norm */
-    double cpu_before; /* processor seconds of earlier processes */
-    bool pending;      /* the step ended a stretch, but was not validated yet */
+    double usual;             /* running mean of the gradient's squared norm */
+    double cpu_before;        /* processor seconds of earlier processes */
+    bool pending;             /* the step ended a stretch, but was not validated yet */
 
     /* the loop's own */
     qkv_stepper stepper;

@@ -89,8 +89,7 @@ static qkv_status hash_block(fit *f, int64_t i, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
         int32_t label;
         const qkv_ngram_text text = text_of(f, f->example[k], &label);
-        f->n[k] =
-            qkv_ngram_rows(f->config, &text, f->rows + f->from[k], f->counts + f->from[k]);
+        f->n[k] = qkv_ngram_rows(f->config, &text, f->rows + f->from[k], f->counts + f->from[k]);
     }
     return QKV_OK;
 }

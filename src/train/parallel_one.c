@@ -44,7 +44,7 @@ bool qkv_parallel_reduce(real *x, const int64_t *cut) {
 }
 
 void qkv_parallel_reduce_from(real *x, const int64_t *cut, int64_t final) {
-    (void)x, (void)cut, (void)final;
+    (void)x, (void)cut, (void) final;
 }
 
 void qkv_parallel_gather(void *x, size_t item, const int64_t *cut) {

@@ -22,11 +22,11 @@
 typedef struct forward {
     const qkv_attention *a;
     real *keys, *values, *rel_k, *rel_v; /* panels */
-    real *gathered; /* what is to be packed, where rows of the keys lie anyhow */
-    real *q, *scores, *out;              /* of one query block */
-    real *tables_k, *tables_v;           /* by relation, for each row */
-    real *top, *sum;                     /* m and l of each row */
-    real *lanes;                         /* what l still gets, VW partial sums a row */
+    real *gathered;            /* what is to be packed, where rows of the keys lie anyhow */
+    real *q, *scores, *out;    /* of one query block */
+    real *tables_k, *tables_v; /* by relation, for each row */
+    real *top, *sum;           /* m and l of each row */
+    real *lanes;               /* what l still gets, VW partial sums a row */
     int64_t ldq, lds, ldo, ldt;
     int32_t first;  /* key that is packed first */
     int64_t packed; /* keys that are packed */

@@ -284,8 +284,8 @@ static inline int64_t score_tables(const block *b, int32_t h, const real *q, int
     const int64_t ld = a->rel_k ? round_up(n, VW) : 0;
     const real *bias = a->bias ? a->bias + (int64_t)h * n : NULL;
     if (a->rel_k)
-        product_scores(false, b->rows, q, ldq, rel, (int64_t)a->d_head * PANEL, a->d_head, tables, ld,
-                       n, NULL);
+        product_scores(false, b->rows, q, ldq, rel, (int64_t)a->d_head * PANEL, a->d_head, tables,
+                       ld, n, NULL);
     for (int32_t row = 0; row < (a->rel_k ? b->rows : 1); row++)
         for (int32_t i = 0; i < n; i++) {
             const real from_keys = a->rel_k ? tables[row * ld + i] / a->scale : 0;
@@ -312,7 +312,8 @@ static inline void round_rows(int32_t rows, int32_t width, real *x) {
 static inline void round_columns(int32_t rows, int32_t width, const real *x, real *out) {
     for (int32_t row = 0; row < rows; row += 2, x += 2 * LDS, out += LDS)
         for (int32_t j = 0; j < width; j += VW)
-            v_store(out + j, pair_lanes(v_load(x + j), row + 1 < rows ? v_load(x + LDS + j) : v_set(0)));
+            v_store(out + j,
+                    pair_lanes(v_load(x + j), row + 1 < rows ? v_load(x + LDS + j) : v_set(0)));
 }
 
 /* ---- scratch ---- */

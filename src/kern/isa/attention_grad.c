@@ -25,11 +25,11 @@ typedef struct backward {
     const qkv_attention_grad *g;
     real *keys_t, *keys, *values_t, *rel_k_t, *rel_k, *rel_v_t; /* panels */
     real *q, *q_panels, *dout, *dout_panels, *dq;               /* of one query block */
-    real *weights, *ds, *ds_columns;                            /* tiles; the last in words of bf16 */
-    real *tables_k, *tables_v, *sums_k, *sums_v;                /* by relation, for each row */
-    real *lse, *inner;             /* of each row: −lse in units of log 2; −D */
-    real *dk, *dv;                 /* sums of the item, one row a key */
-    real *dbias, *drel_k, *drel_v; /* sums of the unit */
+    real *weights, *ds, *ds_columns;             /* tiles; the last in words of bf16 */
+    real *tables_k, *tables_v, *sums_k, *sums_v; /* by relation, for each row */
+    real *lse, *inner;                           /* of each row: −lse in units of log 2; −D */
+    real *dk, *dv;                               /* sums of the item, one row a key */
+    real *dbias, *drel_k, *drel_v;               /* sums of the unit */
     int64_t ldq, ldo, ldt;
     range window; /* keys that are packed and have sums here */
     bool pairs;   /* operands of products are words of two bf16 */
@@ -169,23 +169,24 @@ static void slope_row(backward *w, const block *b, const run *r, int32_t row, bo
 static void make_tiles(backward *w, const block *b, const run *r, const range *strips) {
     const qkv_attention *a = w->a;
     const int64_t at = r->from - w->window.from;
-    const int64_t words_k = count_words(a->d_head, w->pairs), words_v = count_words(a->d_value, w->pairs);
+    const int64_t words_k = count_words(a->d_head, w->pairs),
+                  words_v = count_words(a->d_value, w->pairs);
     const real *keys = w->keys_t + at * words_k, *values = w->values_t + at * words_v;
     const bool weights = !w->tables_k, slopes = weights && !w->tables_v && a->dropout <= 0;
     const finish to_weights = {.rows = w->lse};
     const finish to_slopes = {.rows = w->inner, .weights = w->weights};
     if (weights)
-        product_weights(w->pairs, b->rows, w->q, w->ldq, keys, words_k * PANEL, words_k, w->weights, LDS,
-                        r->n, strips, &to_weights);
+        product_weights(w->pairs, b->rows, w->q, w->ldq, keys, words_k * PANEL, words_k, w->weights,
+                        LDS, r->n, strips, &to_weights);
     else
-        product_scores(w->pairs, b->rows, w->q, w->ldq, keys, words_k * PANEL, words_k, w->weights, LDS,
-                       r->width, strips);
+        product_scores(w->pairs, b->rows, w->q, w->ldq, keys, words_k * PANEL, words_k, w->weights,
+                       LDS, r->width, strips);
     if (slopes)
-        product_slopes(w->pairs, b->rows, w->dout, w->ldo, values, words_v * PANEL, words_v, w->ds, LDS,
-                       r->n, strips, &to_slopes);
+        product_slopes(w->pairs, b->rows, w->dout, w->ldo, values, words_v * PANEL, words_v, w->ds,
+                       LDS, r->n, strips, &to_slopes);
     else
-        product_scores(w->pairs, b->rows, w->dout, w->ldo, values, words_v * PANEL, words_v, w->ds, LDS,
-                       r->width, strips);
+        product_scores(w->pairs, b->rows, w->dout, w->ldo, values, words_v * PANEL, words_v, w->ds,
+                       LDS, r->width, strips);
     if (!slopes) drop_begin_run(b, r, &w->drops);
     for (int32_t row = 0; row < b->rows; row++) {
         real *p = w->weights + row * LDS, *ds = w->ds + row * LDS;
@@ -217,15 +218,15 @@ static void do_run(backward *w, const block *b, const run *r) {
     }
     const int32_t words = (int32_t)count_words(b->rows, w->pairs);
     if (w->g->dv)
-        product_columns(w->pairs, r->n, w->weights, LDS, w->dout_panels, (int64_t)words * PANEL, words,
-                        w->dv + at * w->ldo, w->ldo, a->d_value, rows);
+        product_columns(w->pairs, r->n, w->weights, LDS, w->dout_panels, (int64_t)words * PANEL,
+                        words, w->dv + at * w->ldo, w->ldo, a->d_value, rows);
     if (w->g->dk)
         product_columns(w->pairs, r->n, ds_columns, LDS, w->q_panels, (int64_t)words * PANEL, words,
                         w->dk + at * w->ldq, w->ldq, a->d_head, rows);
     if (w->g->dq)
         product_rows(w->pairs, b->rows, w->ds, LDS, w->keys + count_words(at, w->pairs) * PANEL,
-                     count_words(packed, w->pairs) * PANEL, (int32_t)count_words(r->n, w->pairs), w->dq,
-                     w->ldq, a->d_head, strips);
+                     count_words(packed, w->pairs) * PANEL, (int32_t)count_words(r->n, w->pairs),
+                     w->dq, w->ldq, a->d_head, strips);
 }
 
 /* The gradients that come from sums by relation, and dq. */
@@ -235,8 +236,8 @@ static void end_block(backward *w, const block *b, int32_t h) {
     const int64_t row0 = a->q_layout.start[b->s] + b->i0;
     for (int64_t i = 0; i < b->rows * w->ldq; i++) w->dq[i] *= a->scale;
     if (w->rel_k)
-        product_rows(false, b->rows, w->sums_k, w->ldt, w->rel_k, (int64_t)n * PANEL, n, w->dq, w->ldq,
-                     a->d_head, NULL);
+        product_rows(false, b->rows, w->sums_k, w->ldt, w->rel_k, (int64_t)n * PANEL, n, w->dq,
+                     w->ldq, a->d_head, NULL);
     if (w->g->dq)
         copy_rows(w->dq, w->ldq, b->rows, a->d_head, 1,
                   w->g->dq + row0 * w->g->lddq + (int64_t)h * a->d_head, w->g->lddq);
@@ -248,8 +249,8 @@ static void end_block(backward *w, const block *b, int32_t h) {
         product_columns(false, n, w->sums_k, w->ldt, w->q_panels, (int64_t)b->rows * PANEL, b->rows,
                         w->drel_k, w->ldq, a->d_head, NULL);
     if (w->drel_v)
-        product_columns(false, n, w->sums_v, w->ldt, w->dout_panels, (int64_t)b->rows * PANEL, b->rows,
-                        w->drel_v, w->ldo, a->d_value, NULL);
+        product_columns(false, n, w->sums_v, w->ldt, w->dout_panels, (int64_t)b->rows * PANEL,
+                        b->rows, w->drel_v, w->ldo, a->d_value, NULL);
 }
 
 /* ---- shared gradients: one set of sums a unit ---- */

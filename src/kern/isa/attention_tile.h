@@ -14,7 +14,7 @@
 #include "kern/isa/math.h"
 #include "kern/isa/pairs.h"
 
-#define PANEL  (2 * VW)
+#define PANEL (2 * VW)
 #if VW == 16
 #define STRIP 8 /* 64 queries and 128 keys are whole strips */
 #else
@@ -44,7 +44,8 @@ INLINE void add_word(bool pairs, vreal *s, vreal a, vreal b) {
 INLINE vreal weight_of_score(bool pairs, vreal x) {
 #ifdef __AVX512BF16__
     if (pairs) {
-        const vreal r = (vreal)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+        const vreal r =
+            (vreal)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
         vreal p = v_fma(v_set(0.07802181f), r, v_set(0.22606808f));
         p = v_fma(p, r, v_set(0.69583476f));
         p = v_fma(p, r, v_set(0.99992496f));
@@ -60,19 +61,19 @@ INLINE vreal weight_of_score(bool pairs, vreal x) {
 INLINE void tile(bool pairs, int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
                  const real *b, int64_t k, real *c, int64_t ldc) {
     vreal sum[STRIP][2];
-V_UNROLL(8)
+    V_UNROLL(8)
     for (int i = 0; i < mr; i++)
         for (int v = 0; v < nv; v++) sum[i][v] = add ? v_load(c + i * ldc + v * VW) : v_set(0);
     for (int64_t p = 0; p < k; p++) {
         vreal right[2];
         for (int v = 0; v < nv; v++) right[v] = v_load(b + p * PANEL + v * VW);
-V_UNROLL(8)
+        V_UNROLL(8)
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(by_column ? a[p * lda + i] : a[i * lda + p]);
             for (int v = 0; v < nv; v++) add_word(pairs, &sum[i][v], left, right[v]);
         }
     }
-V_UNROLL(8)
+    V_UNROLL(8)
     for (int i = 0; i < mr; i++)
         for (int v = 0; v < nv; v++) v_store(c + i * ldc + v * VW, sum[i][v]);
 }
@@ -80,13 +81,13 @@ V_UNROLL(8)
 #define TILE_ROWS(mr)                                                                              \
     case mr:                                                                                       \
         if (nv == 2)                                                                               \
-            tile(pairs, mr, 2, by_column, add, a, lda, b, k, c, ldc);                                     \
+            tile(pairs, mr, 2, by_column, add, a, lda, b, k, c, ldc);                              \
         else                                                                                       \
-            tile(pairs, mr, 1, by_column, add, a, lda, b, k, c, ldc);                                     \
+            tile(pairs, mr, 1, by_column, add, a, lda, b, k, c, ldc);                              \
         break;
 
-INLINE void tile_any(bool pairs, int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
-                     const real *b, int64_t k, real *c, int64_t ldc) {
+INLINE void tile_any(bool pairs, int mr, int nv, bool by_column, bool add, const real *a,
+                     int64_t lda, const real *b, int64_t k, real *c, int64_t ldc) {
     if (mr == STRIP && nv == 2) { /* nearly always: a branch that predicts beats a jump table */
         tile(pairs, STRIP, 2, by_column, add, a, lda, b, k, c, ldc);
         return;
@@ -121,10 +122,10 @@ typedef struct finish {
 
 /* C = exp2(start + A·B), or (weights given) C = weights·(start + A·B); mr is a constant where it is
  * inlined. */
-INLINE void tile_finished(bool pairs, int mr, bool slopes, const real *a, int64_t lda, const real *b, int64_t k,
-                          real *c, int64_t ldc, const finish *f) {
+INLINE void tile_finished(bool pairs, int mr, bool slopes, const real *a, int64_t lda,
+                          const real *b, int64_t k, real *c, int64_t ldc, const finish *f) {
     vreal sum[STRIP][2];
-V_UNROLL(8)
+    V_UNROLL(8)
     for (int i = 0; i < mr; i++)
         for (int v = 0; v < 2; v++) {
             sum[i][v] = v_set(f->rows[i]);
@@ -132,14 +133,14 @@ V_UNROLL(8)
         }
     for (int64_t p = 0; p < k; p++) {
         const vreal right[2] = {v_load(b + p * PANEL), v_load(b + p * PANEL + VW)};
-V_UNROLL(8)
+        V_UNROLL(8)
         for (int i = 0; i < mr; i++) {
             const vreal left = v_set(a[i * lda + p]);
             add_word(pairs, &sum[i][0], left, right[0]);
             add_word(pairs, &sum[i][1], left, right[1]);
         }
     }
-V_UNROLL(8)
+    V_UNROLL(8)
     for (int i = 0; i < mr; i++) {
         for (int v = 0; v < 2; v++) {
             if (slopes)
@@ -155,11 +156,11 @@ V_UNROLL(8)
     }
 }
 
-INLINE void tile_finished_any(bool pairs, int mr, bool slopes, const real *a, int64_t lda, const real *b,
-                              int64_t k, real *c, int64_t ldc, const finish *f) {
+INLINE void tile_finished_any(bool pairs, int mr, bool slopes, const real *a, int64_t lda,
+                              const real *b, int64_t k, real *c, int64_t ldc, const finish *f) {
 #define ROWS_OF(mr)                                                                                \
     case mr:                                                                                       \
-        tile_finished(pairs, mr, slopes, a, lda, b, k, c, ldc, f);                                        \
+        tile_finished(pairs, mr, slopes, a, lda, b, k, c, ldc, f);                                 \
         break;
     switch (mr) {
         ROWS_OF(1)
@@ -178,9 +179,9 @@ INLINE void tile_finished_any(bool pairs, int mr, bool slopes, const real *a, in
 
 /* All panels of C, of a strip only those that `columns` of it touches (NULL: all); n columns are no
  * padding. `rows` and `weights` of `whole` start at C's first row and column. */
-INLINE void product_finished(bool pairs, bool slopes, int32_t m, const real *a, int64_t lda, const real *b,
-                             int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
-                             const range *columns, const finish *whole) {
+INLINE void product_finished(bool pairs, bool slopes, int32_t m, const real *a, int64_t lda,
+                             const real *b, int64_t panel, int64_t k, real *c, int64_t ldc,
+                             int32_t n, const range *columns, const finish *whole) {
     for (int32_t j = 0; j < n; j += PANEL, b += panel) {
         real start[PANEL];
         for (int32_t i = 0; i < PANEL; i++) start[i] = j + i < n ? 0 : -FAR;
@@ -197,9 +198,10 @@ INLINE void product_finished(bool pairs, bool slopes, int32_t m, const real *a, 
 }
 
 /* C = exp2(rows + A·B), and the sums of its rows */
-static OUT_OF_LINE void product_weights(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
-                                        int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
-                                        const range *columns, const finish *f) {
+static OUT_OF_LINE void product_weights(bool pairs, int32_t m, const real *a, int64_t lda,
+                                        const real *b, int64_t panel, int64_t k, real *c,
+                                        int64_t ldc, int32_t n, const range *columns,
+                                        const finish *f) {
     if (HAS_PAIRS && pairs)
         product_finished(true, false, m, a, lda, b, panel, k, c, ldc, n, columns, f);
     else
@@ -207,9 +209,10 @@ static OUT_OF_LINE void product_weights(bool pairs, int32_t m, const real *a, in
 }
 
 /* C = weights·(rows + A·B) */
-static OUT_OF_LINE void product_slopes(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
-                                       int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
-                                       const range *columns, const finish *f) {
+static OUT_OF_LINE void product_slopes(bool pairs, int32_t m, const real *a, int64_t lda,
+                                       const real *b, int64_t panel, int64_t k, real *c,
+                                       int64_t ldc, int32_t n, const range *columns,
+                                       const finish *f) {
     if (HAS_PAIRS && pairs)
         product_finished(true, true, m, a, lda, b, panel, k, c, ldc, n, columns, f);
     else
@@ -218,9 +221,9 @@ static OUT_OF_LINE void product_slopes(bool pairs, int32_t m, const real *a, int
 
 /* C = A·B by rows of A, only the panels of C that `columns` of the row's strip touches (NULL: all).
  */
-static OUT_OF_LINE void product_scores(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
-                                       int64_t panel, int64_t k, real *c, int64_t ldc, int32_t n,
-                                       const range *columns) {
+static OUT_OF_LINE void product_scores(bool pairs, int32_t m, const real *a, int64_t lda,
+                                       const real *b, int64_t panel, int64_t k, real *c,
+                                       int64_t ldc, int32_t n, const range *columns) {
     for (int32_t j = 0; j < n; j += PANEL, b += panel)
         for (int32_t i = 0, s = 0; i < m; i += STRIP, s++) {
             if (columns && (columns[s].from >= j + PANEL || columns[s].to <= j)) continue;
@@ -234,31 +237,32 @@ static OUT_OF_LINE void product_scores(bool pairs, int32_t m, const real *a, int
 
 /* C += A·B, for each strip of rows only k in `inner` (NULL: all), which counts no words: where a word is half in it, the
  * other half of A is 0. */
-INLINE void product(bool pairs, bool by_column, int32_t m, const real *a, int64_t lda, const real *b,
-                    int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n, const range *inner) {
+INLINE void product(bool pairs, bool by_column, int32_t m, const real *a, int64_t lda,
+                    const real *b, int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
+                    const range *inner) {
     for (int32_t j = 0; j < n; j += PANEL, b += panel)
         for (int32_t i = 0, s = 0; i < m; i += STRIP, s++) {
             range r = inner ? inner[s] : (range){0, k};
             if (r.from >= r.to) continue;
             if (inner && pairs) r = (range){r.from / 2, (r.to + 1) / 2};
             const real *from = by_column ? a + i + r.from * lda : a + i * lda + r.from;
-            tile_any(pairs, m - i < STRIP ? m - i : STRIP, n - j > VW ? 2 : 1, by_column, true, from, lda,
-                     b + (int64_t)r.from * PANEL, r.to - r.from, c + i * ldc + j, ldc);
+            tile_any(pairs, m - i < STRIP ? m - i : STRIP, n - j > VW ? 2 : 1, by_column, true,
+                     from, lda, b + (int64_t)r.from * PANEL, r.to - r.from, c + i * ldc + j, ldc);
         }
 }
 
-static OUT_OF_LINE void product_rows(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
-                                     int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
-                                     const range *inner) {
+static OUT_OF_LINE void product_rows(bool pairs, int32_t m, const real *a, int64_t lda,
+                                     const real *b, int64_t panel, int32_t k, real *c, int64_t ldc,
+                                     int32_t n, const range *inner) {
     if (HAS_PAIRS && pairs)
         product(true, false, m, a, lda, b, panel, k, c, ldc, n, inner);
     else
         product(false, false, m, a, lda, b, panel, k, c, ldc, n, inner);
 }
 
-static OUT_OF_LINE void product_columns(bool pairs, int32_t m, const real *a, int64_t lda, const real *b,
-                                        int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
-                                        const range *inner) {
+static OUT_OF_LINE void product_columns(bool pairs, int32_t m, const real *a, int64_t lda,
+                                        const real *b, int64_t panel, int32_t k, real *c,
+                                        int64_t ldc, int32_t n, const range *inner) {
     if (HAS_PAIRS && pairs)
         product(true, true, m, a, lda, b, panel, k, c, ldc, n, inner);
     else
@@ -275,8 +279,8 @@ static inline int64_t panels_size(int64_t rows, int64_t cols) {
 }
 
 /* Panels of columns: B[k = row][n = column] = factor·x; a panel has PANEL words for each of its k. */
-static inline void pack_columns(bool pairs, const real *x, int64_t ld, int64_t rows, int64_t cols, real factor,
-                                real *out) {
+static inline void pack_columns(bool pairs, const real *x, int64_t ld, int64_t rows, int64_t cols,
+                                real factor, real *out) {
     const vreal f = v_set(factor);
     const int64_t words = count_words(rows, pairs);
     for (int64_t c = 0; c < cols; c += VW) {
@@ -320,10 +324,12 @@ INLINE void turn_rows(bool pairs, const real *x, int64_t ld, int64_t n, int64_t 
 
 /* Panels of rows: B[k = column][n = row] = x. Of the last panel all are set: a tile computes whole panels, and what memory
  * held before must not meet them. */
-static inline void pack_rows(bool pairs, const real *x, int64_t ld, int64_t rows, int64_t cols, real *out) {
+static inline void pack_rows(bool pairs, const real *x, int64_t ld, int64_t rows, int64_t cols,
+                             real *out) {
     const int64_t words = count_words(cols, pairs);
     for (int64_t r = 0; r < round_up(rows, PANEL); r += VW) {
-        const int64_t n = rows - r < VW ? rows - r : VW; /* none: a half of a panel that is all padding */
+        const int64_t n =
+            rows - r < VW ? rows - r : VW; /* none: a half of a panel that is all padding */
         real *to = out + r / PANEL * words * PANEL + r % PANEL;
         for (int64_t w = 0; w < words; w += VW)
             if (HAS_PAIRS && pairs)

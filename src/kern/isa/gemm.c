@@ -192,7 +192,8 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
 static int64_t run_row(const qkv_gemm *g, const block *x) {
     const gemm_form form = gemm_form_of(g);
     const int64_t wide = ROW_PANELS * NR, b_words = gemm_b_words(x->k, form);
-    const bool dots = form == GEMM_DOTS, rounded = !dots && form != GEMM_HALVES && g->precision != QKV_F32;
+    const bool dots = form == GEMM_DOTS,
+               rounded = !dots && form != GEMM_HALVES && g->precision != QKV_F32;
     int64_t col = x->col0;
     if (x->row1 - x->row0 > 1 || g->a_trans || rounded) return col;
     const real *a = g->a + x->row0 * g->lda + x->k0;
@@ -323,7 +324,8 @@ gemm_plan KERN_NAME(gemm_plan_of)(const qkv_gemm *g) {
     double least = INFINITY;
     for (int64_t across = 1; across <= best.threads; across++) {
         const int64_t cols = round_up(ceil_div(g->n, across), NR);
-        const int64_t rows = ceil_div(g->m, ceil_div(best.threads, across)); /* tiles have any height */
+        const int64_t rows =
+            ceil_div(g->m, ceil_div(best.threads, across)); /* tiles have any height */
         const int64_t down = ceil_div(g->m, rows), n = down * ceil_div(g->n, cols);
         const double one =
             (double)rows * (double)cols / VW + pack_a * (double)rows + pack_b * (double)cols;

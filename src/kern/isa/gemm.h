@@ -104,7 +104,8 @@ typedef struct gemm_tile {
     int64_t ldc;
     bool add;  /* to what c holds */
     bool relu; /* then nothing below 0 stays */
-    const real *next_a, *next_b; /* will be wanted: from here on a line is fetched for every four words */
+    const real *next_a,
+        *next_b; /* will be wanted: from here on a line is fetched for every four words */
 } gemm_tile;
 typedef void (*gemm_tile_fn)(const gemm_tile *t);
 gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, gemm_form form);

@@ -95,8 +95,8 @@ typedef struct int_tile {
     const float *scale; /* of the rows */
     const int32_t *b;   /* a panel */
     const real *bias;   /* NR */
-    float *sums;        /* room for MR·NR: of all groups but the last, whose sums stay in registers */
-    bool relu;          /* here, while the sums are at hand; others by gemm_finish */
+    float *sums; /* room for MR·NR: of all groups but the last, whose sums stay in registers */
+    bool relu;   /* here, while the sums are at hand; others by gemm_finish */
     real *c;
     int64_t ldc;
 } int_tile;

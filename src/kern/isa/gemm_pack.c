@@ -2,9 +2,9 @@
  * inner loop has no strides and no edges. Rounding to bf16 happens here, on the way. */
 #include "kern/isa/gemm.h"
 
-#define CHUNK (2 * VW) /* k's packed at a time, side by side in a group of panels */
-#define AHEAD 16       /* k's fetched ahead */
-#define GROUP 8        /* panels packed side by side: a row of the source is read in long runs */
+#define CHUNK  (2 * VW) /* k's packed at a time, side by side in a group of panels */
+#define AHEAD  16       /* k's fetched ahead */
+#define GROUP  8        /* panels packed side by side: a row of the source is read in long runs */
 #define INLINE inline __attribute__((always_inline))
 
 #ifndef QKV_DOUBLE
@@ -20,8 +20,8 @@ static void round_run(real *x, int64_t n) {
 
 /* out[p][0 … width) = x[p·ld + 0 … width), p < k, of pairs half as many rows; `valid` columns exist there. The rows
  * that lie `ahead` reals further on are fetched: they are too far apart for the CPU to guess. */
-static INLINE void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid, const int width, const bool pairs,
-                             int64_t ahead, real *out) {
+static INLINE void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid, const int width,
+                             const bool pairs, int64_t ahead, real *out) {
     const int step = pairs ? 2 : 1;
     for (int64_t p = 0; p < k; p += step, x += step * ld, out += width)
         for (int j = 0; j < width; j += VW) {
@@ -36,17 +36,19 @@ static INLINE void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid
 }
 
 /* out[p][0 … width) = word p of the rows x[(0 … width)·ld], p < VW, k reals each; w rows exist */
-static INLINE void transpose_rows(const real *x, int64_t ld, int64_t k, int64_t w, const int width, const bool pairs,
-                                  real *out) {
+static INLINE void transpose_rows(const real *x, int64_t ld, int64_t k, int64_t w, const int width,
+                                  const bool pairs, real *out) {
     const int64_t whole = pairs ? 2 * VW : VW, words = count_words(k, pairs);
     for (int j = 0; j < width; j += VW) {
         const int rows = width - j < VW ? width - j : VW;
         vreal t[VW];
         if (k == whole && j + rows <= w) {
             V_UNROLL(16)
-            for (int q = 0; q < VW; q++) t[q] = q < rows ? load_words(x + (j + q) * ld, whole, pairs) : v_set(0);
+            for (int q = 0; q < VW; q++)
+                t[q] = q < rows ? load_words(x + (j + q) * ld, whole, pairs) : v_set(0);
         } else {
-            for (int q = 0; q < VW; q++) t[q] = j + q < w ? load_words(x + (j + q) * ld, k, pairs) : v_set(0);
+            for (int q = 0; q < VW; q++)
+                t[q] = j + q < w ? load_words(x + (j + q) * ld, k, pairs) : v_set(0);
         }
         v_transpose(t);
         if (words == VW) {
@@ -68,8 +70,8 @@ static void sum_rows(const real *x, int64_t ld, int64_t n, int64_t valid, real *
 }
 
 /* Packs k's p … p + n − 1 of panel i. */
-static INLINE void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, const int width, const bool pairs,
-                              real *out) {
+static INLINE void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n, const int width,
+                              const bool pairs, real *out) {
     const int64_t j = s->start[i], valid = s->start[s->panels] - j;
     const int64_t at = s->k_contiguous ? j * s->ld + p : p * s->ld + j;
     const real *const x = s->x + at;

@@ -19,7 +19,8 @@ static real chains(bool pairs, real x) {
     for (int c = 0; c < CHAINS; c++) s[c] = v_set(x + (real)c);
     const vreal half = v_set((real)0.5), add = v_set(x);
     for (int r = 0; r < ROUNDS; r++) V_UNROLL(32)
-    for (int c = 0; c < CHAINS; c++) s[c] = pairs ? v_dot_pairs(half, add, s[c]) : v_fma(s[c], half, add);
+    for (int c = 0; c < CHAINS; c++)
+        s[c] = pairs ? v_dot_pairs(half, add, s[c]) : v_fma(s[c], half, add);
     V_UNROLL(32)
     for (int c = 1; c < CHAINS; c++) s[0] += s[c];
     return v_sum(s[0]);

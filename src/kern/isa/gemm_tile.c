@@ -54,13 +54,14 @@ typedef struct a_rows {
 
 static INLINE real a_value(const a_rows *a, const int i, const int q, const bool in_place) {
     if (!in_place) return ((const real *)a->at[0])[q * MR + i];
-    const int64_t way[SHARED] = {0, a->once, 2 * a->once, a->thrice, 4 * a->once, a->five, 2 * a->thrice};
+    const int64_t way[SHARED] = {0,           a->once, 2 * a->once,  a->thrice,
+                                 4 * a->once, a->five, 2 * a->thrice};
     return *(const real *)(a->at[i / SHARED] + way[i % SHARED] + q * (int)sizeof(real));
 }
 
 /* s += column q of A · row q of B, counted from where the pointers stand. */
-static INLINE void rank_one(vreal s[MR][2], const a_rows *a, const real *b, const int q, const int mr,
-                            const gemm_form form) {
+static INLINE void rank_one(vreal s[MR][2], const a_rows *a, const real *b, const int q,
+                            const int mr, const gemm_form form) {
     const vreal b0 = load_b(b, q, form), b1 = load_b(b + VW, q, form);
     V_UNROLL(16)
     for (int i = 0; i < mr; i++) {
@@ -74,12 +75,14 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
     const bool in_place = gemm_in_place(form);
     const int b_step = form == GEMM_HALVES ? NR / 2 : NR; /* of one k */
     vreal s[MR][2];
-    const int pointers = in_place ? (mr + SHARED - 1) / SHARED : 1, step = (in_place ? 1 : MR) * (int)sizeof(real);
+    const int pointers = in_place ? (mr + SHARED - 1) / SHARED : 1,
+              step = (in_place ? 1 : MR) * (int)sizeof(real);
     const real *b = t->b;
     const int64_t lda = t->lda * (int64_t)sizeof(real);
     a_rows a = {.at = {(const char *)t->a}, .once = lda, .thrice = 3 * lda, .five = 5 * lda};
     for (int i = 1; i < pointers; i++) a.at[i] = a.at[0] + i * SHARED * lda;
-    if (in_place) __asm__("" : "+r"(a.thrice), "+r"(a.five)); /* else they are computed again and again */
+    if (in_place)
+        __asm__("" : "+r"(a.thrice), "+r"(a.five)); /* else they are computed again and again */
     real *const c = t->c;
     const int64_t ldc = t->ldc;
     V_UNROLL(16)
@@ -92,7 +95,8 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
     int64_t left = t->words;
     const real *next_a = t->next_a, *next_b = t->next_b;
     for (; left >= 4; left -= 4, b += 4 * b_step) {
-        if (mr == 1 && (form == GEMM_HALVES || form == GEMM_DOTS)) { /* one row: the weights come from memory */
+        if (mr == 1 && (form == GEMM_HALVES ||
+                        form == GEMM_DOTS)) { /* one row: the weights come from memory */
             __builtin_prefetch(b + AHEAD);
             __builtin_prefetch(b + AHEAD + NR);
         }

@@ -113,7 +113,8 @@ static inline vreal v_exp2_down(vreal x) {
 static inline vreal v_exp2_bounded(vreal x) {
 #ifdef __AVX512DQ__
     /* Rounding and the exponent are an instruction each, which need no bounds. */
-    const vreal r = (vreal)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const vreal r =
+        (vreal)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     return (vreal)_mm512_scalef_ps((__m512)exp2_near_zero(r), (__m512)(x - r));
 #else
     return v_exp2_down(v_min(v_set(64), x));

@@ -38,8 +38,9 @@ static inline vreal pair_run(vreal first, vreal second) {
 static inline vreal pair_lanes(vreal lo, vreal hi) {
     typedef int16_t halves __attribute__((vector_size(64)));
     const halves x = (halves)pair_run(lo, hi);
-    return (vreal)__builtin_shufflevector(x, x, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25,
-                                          10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return (vreal)__builtin_shufflevector(x, x, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
+                                          23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
+                                          15, 31);
 }
 static inline vreal v_dot_pairs(vreal a, vreal b, vreal s) {
     return (vreal)_mm512_dpbf16_ps((__m512)s, (__m512bh)a, (__m512bh)b);
@@ -49,8 +50,9 @@ static inline vreal pair_lanes(vreal lo, vreal hi) {
     return (vreal)(to_bf16((vbits)lo) >> 16 | to_bf16((vbits)hi));
 }
 static inline vreal pair_run(vreal x, vreal y) {
-    return pair_lanes(__builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
-                      __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
+    return pair_lanes(
+        __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+        __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
 }
 static inline vreal v_dot_pairs(vreal a, vreal b, vreal s) {
     s = v_fma((vreal)((vbits)a & 0xffff0000), (vreal)((vbits)b & 0xffff0000), s);

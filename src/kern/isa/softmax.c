@@ -161,11 +161,11 @@ void KERN_NAME(xent_pairs)(real *z, const int32_t *targets, const real *weights,
         const double t_p = t >= 0 ? (double)p.z[t] : 0, t_q = t >= 0 ? (double)q.z[t] : 0;
         sum_views(&p, &q, v);
         if (lse) lse[r] = (real)p.lse, lse[pairs + r] = (real)q.lse;
-        const double kl_pq = p.dot / p.sum - (p.lse - q.lse), kl_qp = (p.lse - q.lse) - q.dot / q.sum;
+        const double kl_pq = p.dot / p.sum - (p.lse - q.lse),
+                     kl_qp = (p.lse - q.lse) - q.dot / q.sum;
         const double apart = (double)agree * (kl_pq + kl_qp) / 4;
         const bool counts = t >= 0;
-        loss[r] =
-            counts ? w * ((1 - eps) * (p.lse - t_p) + eps * (p.lse - mean_p) + apart) : 0;
+        loss[r] = counts ? w * ((1 - eps) * (p.lse - t_p) + eps * (p.lse - mean_p) + apart) : 0;
         loss[pairs + r] =
             counts ? w * ((1 - eps) * (q.lse - t_q) + eps * (q.lse - mean_q) + apart) : 0;
         if (!grad) continue;

@@ -6,7 +6,7 @@
 #undef KERN
 
 #define KERN_TEXT2(x) #x
-#define KERN_TEXT(x) KERN_TEXT2(x)
+#define KERN_TEXT(x)  KERN_TEXT2(x)
 
 extern const qkv_kern KERN_JOIN(qkv_kern, QKV_ISA);
 const qkv_kern KERN_JOIN(qkv_kern, QKV_ISA) = {
