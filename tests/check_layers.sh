@@ -16,8 +16,10 @@ may_include() { # folder → the folders it may include (each list is closed: wh
     decode) echo "model nn ops tape kern store base" ;;
     task) echo "decode model nn ops tape kern store data text base" ;;
     train) echo "task decode model nn ops tape kern store data text base" ;;
-    serve) echo "task decode model nn ops tape kern store data text draw base" ;;
-    api) echo "serve draw score train task decode model nn ops tape kern store data text base" ;;
+    use) echo "task decode model nn ops tape kern store data text base" ;;
+    report) echo "use task decode model nn ops tape kern store data text score draw base" ;;
+    run) echo "use train task decode model nn ops tape kern store data text draw base" ;;
+    api) echo "run report use draw score train task decode model nn ops tape kern store data text base" ;;
     *) echo "unknown folder $1" >&2; exit 1 ;;
     esac
 }

@@ -1,6 +1,6 @@
 /* Other programs' weights: the outputs of two public models equal their recorded references, small
  * models built in equal the same weights given directly, and damaged files are refused. */
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "model/import.h"

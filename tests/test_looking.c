@@ -2,7 +2,7 @@
  * pattern and position; vectors do not depend on what stands beside them. */
 #include "folders.h"
 
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 #include "nn/attention_record.h"
 #include "tiny.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "api/describe_print.h"
+#include "report/describe_print.h"
 
 static qkv_tape tape;
 

@@ -6,7 +6,7 @@
  * there: allocations in the steps that are timed are counted and must be none. */
 #include "api/bench.h"
 #include "api/bench_works.h"
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"

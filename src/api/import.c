@@ -1,5 +1,5 @@
 /* Other programs' weights into a model folder. */
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "model/import.h"

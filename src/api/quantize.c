@@ -1,6 +1,6 @@
 /* A model folder in fewer bits, and what that costs:
  * its size, and its scores on given data before and after. */
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"

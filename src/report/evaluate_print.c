@@ -1,5 +1,5 @@
 /* What was counted, as a table for people or as a JSON object. */
-#include "api/evaluate.h"
+#include "report/evaluate.h"
 #include "draw/table.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The tokenizer of a training: opened, or trained on the corpus itself. */
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 
 #include <string.h>
 

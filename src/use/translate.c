@@ -1,7 +1,7 @@
 /* Translation of texts: encode, search, write the results in the order of the texts. */
-#include "api/translate.h"
-#include "api/constraints.h"
-#include "api/predict.h"
+#include "use/translate.h"
+#include "use/constraints.h"
+#include "use/predict.h"
 #include "base/mem.h"
 #include "decode/batches.h"
 

@@ -1,7 +1,7 @@
 /* Word alignment from attention. A word is what blanks separate; its attention is the sum over its
  * tokens, on both sides, and each target word is linked to the source word that it attends to most
  * (to none, when the end of the source gets more: there attention goes that is not needed). */
-#include "api/translate.h"
+#include "use/translate.h"
 #include "base/mem.h"
 
 #include <string.h>

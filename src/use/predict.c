@@ -1,6 +1,6 @@
 /* Classes and vectors of texts: encode, group into batches of some thousand tokens, run. A batch
  * holds no padding and a row depends on its own text only, so the grouping changes no bit. */
-#include "api/predict.h"
+#include "use/predict.h"
 #include "base/mem.h"
 #include "base/queue.h"
 

@@ -1,5 +1,5 @@
 /* The attention weights of one pass over a text, with the tokens' names. */
-#include "api/predict.h"
+#include "use/predict.h"
 #include "base/mem.h"
 #include "nn/attention_record.h"
 

@@ -1,6 +1,6 @@
 /* The session that waits between calls: its cache and arena are there already, so that a single
  * text is answered without asking the system for memory. */
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 
 qkv_status qkv_text_model_session(const qkv_text_model *m, qkv_session **out) {
     qkv_session *const *idle = &m->idle; /* the one thing in an opened model that changes */

@@ -4,7 +4,7 @@
  *
  * The run folder is the model folder: config.json, tokenizer.json, model.safetensors (the best
  * weights), README.md, beside run.json (the effective settings), log.jsonl and checkpoints/. */
-#include "api/train_run.h"
+#include "run/train_run.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"

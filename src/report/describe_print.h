@@ -1,6 +1,6 @@
 /* A description as text: what `qkv describe` prints. */
-#ifndef QKV_API_DESCRIBE_PRINT_H
-#define QKV_API_DESCRIBE_PRINT_H
+#ifndef QKV_REPORT_DESCRIBE_PRINT_H
+#define QKV_REPORT_DESCRIBE_PRINT_H
 
 #include "model/describe.h"
 

@@ -1,6 +1,6 @@
 /* A model folder, opened: what the public functions share. */
-#ifndef QKV_API_TEXTMODEL_H
-#define QKV_API_TEXTMODEL_H
+#ifndef QKV_USE_TEXTMODEL_H
+#define QKV_USE_TEXTMODEL_H
 
 #include "data/tokenise.h"
 #include "decode/session.h"

@@ -1,6 +1,6 @@
 /* A model as a block diagram: the parts of its description,
  * one layer of each side standing for all. */
-#include "api/describe_svg.h"
+#include "report/describe_svg.h"
 #include "draw/diagram.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* What a text being written must not hold, as ids. */
-#ifndef QKV_API_CONSTRAINTS_H
-#define QKV_API_CONSTRAINTS_H
+#ifndef QKV_USE_CONSTRAINTS_H
+#define QKV_USE_CONSTRAINTS_H
 
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 #include "decode/beam.h"
 
 typedef struct qkv_constraints {

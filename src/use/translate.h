@@ -1,8 +1,8 @@
 /* What the files of translation share. */
-#ifndef QKV_API_TRANSLATE_H
-#define QKV_API_TRANSLATE_H
+#ifndef QKV_USE_TRANSLATE_H
+#define QKV_USE_TRANSLATE_H
 
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 #include "decode/beam.h"
 
 typedef QKV_VEC(qkv_link) qkv_links;

@@ -1,6 +1,6 @@
 /* A description as a table and as JSON. In the table equal layers are shown once, with their
  * number. */
-#include "api/describe_print.h"
+#include "report/describe_print.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* One training run, from the request to the folder: what the files of qkv_train share. */
-#ifndef QKV_API_TRAIN_RUN_H
-#define QKV_API_TRAIN_RUN_H
+#ifndef QKV_RUN_TRAIN_RUN_H
+#define QKV_RUN_TRAIN_RUN_H
 
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 #include "store/tensorboard.h"
 #include "train/loop.h"
 

@@ -1,6 +1,6 @@
 /* BLEU, chrF2 and chrF2++ together: what is said of a translation. */
-#ifndef QKV_API_LIKENESS_H
-#define QKV_API_LIKENESS_H
+#ifndef QKV_REPORT_LIKENESS_H
+#define QKV_REPORT_LIKENESS_H
 
 #include "base/json.h"
 #include "score/score.h"

@@ -1,6 +1,6 @@
 /* qkv_find_lr: a range test of learning rates on the data and model of a training request,
  * as table and chart. */
-#include "api/train_run.h"
+#include "run/train_run.h"
 #include "base/mem.h"
 #include "draw/chart.h"
 #include "draw/table.h"

@@ -1,6 +1,6 @@
 /* The picture of `qkv describe -o model.svg`. */
-#ifndef QKV_API_DESCRIBE_SVG_H
-#define QKV_API_DESCRIBE_SVG_H
+#ifndef QKV_REPORT_DESCRIBE_SVG_H
+#define QKV_REPORT_DESCRIBE_SVG_H
 
 #include "model/describe.h"
 

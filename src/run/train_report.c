@@ -1,7 +1,7 @@
 /* What a person sees of a run and finds in its folder: the header with what it will take,
  * log.jsonl, the event file, and at the end the loss curve and the model card. The curve is drawn
  * from the log, so it is whole after any number of resumes. */
-#include "api/train_run.h"
+#include "run/train_run.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"

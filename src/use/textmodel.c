@@ -1,5 +1,5 @@
 /* Opening and writing model folders. */
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"

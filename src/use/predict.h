@@ -1,8 +1,8 @@
 /* Texts through a model in batches: what classify, embed and attention share. */
-#ifndef QKV_API_PREDICT_H
-#define QKV_API_PREDICT_H
+#ifndef QKV_USE_PREDICT_H
+#define QKV_USE_PREDICT_H
 
-#include "api/textmodel.h"
+#include "use/textmodel.h"
 
 /* What a text becomes on its way into the model: ids with the marks that the task puts around them.
  * For an encoder-decoder this is the source. */

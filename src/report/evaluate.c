@@ -1,6 +1,6 @@
 /* Scores on files: loss for every task; a table of answers for classifiers; BLEU and chrF of what a
  * translator writes. */
-#include "api/evaluate.h"
+#include "report/evaluate.h"
 #include "base/mem.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Forbidden words and tokens; see constraints.h. */
-#include "api/constraints.h"
+#include "use/constraints.h"
 #include "base/mem.h"
 
 static qkv_status choose_never(const qkv_text_model *m, bool no_unknown, qkv_constraints *out) {

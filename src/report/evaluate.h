@@ -1,9 +1,9 @@
 /* What is counted when a model is evaluated. */
-#ifndef QKV_API_EVALUATE_H
-#define QKV_API_EVALUATE_H
+#ifndef QKV_REPORT_EVALUATE_H
+#define QKV_REPORT_EVALUATE_H
 
-#include "api/likeness.h"
-#include "api/textmodel.h"
+#include "report/likeness.h"
+#include "use/textmodel.h"
 
 typedef struct qkv_scores {
     double loss; /* Σ over targets */

@@ -1,5 +1,5 @@
 /* What a search found, as texts. All that belongs to one source lies in one block. */
-#include "api/translate.h"
+#include "use/translate.h"
 #include "base/mem.h"
 
 #include <string.h>

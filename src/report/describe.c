@@ -2,8 +2,8 @@
  * JSON or a picture. */
 #include <string.h>
 
-#include "api/describe_print.h"
-#include "api/describe_svg.h"
+#include "report/describe_print.h"
+#include "report/describe_svg.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "model/describe.h"

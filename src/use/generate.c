@@ -1,7 +1,7 @@
 /* Generation of text: encode the prompt, draw tokens, decode them as they come.
  *
  * Text that may be the beginning of a stop string is held back until it is clear that it is not. */
-#include "api/constraints.h"
+#include "use/constraints.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "decode/generate.h"

@@ -1,4 +1,4 @@
-#include "api/likeness.h"
+#include "report/likeness.h"
 #include "data/lines.h"
 
 #include <string.h>
