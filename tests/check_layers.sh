@@ -8,18 +8,18 @@ bad=0
 may_include() { # folder → the folders it may include (each list is closed: what those may include is in it)
     case "$1" in
     base) echo "" ;;
-    kern | tape | store | text | score | draw) echo "base" ;;
+    kern | tape | store | text | score | draw | policy) echo "base" ;;
     ops) echo "tape kern base" ;;
     nn) echo "ops tape kern base" ;;
     model) echo "nn ops tape kern store base" ;;
     data) echo "text base" ;;
     decode) echo "model nn ops tape kern store base" ;;
-    task) echo "decode model nn ops tape kern store data text base" ;;
-    train) echo "task decode model nn ops tape kern store data text base" ;;
-    use) echo "task decode model nn ops tape kern store data text base" ;;
-    report) echo "use task decode model nn ops tape kern store data text score draw base" ;;
-    run) echo "use train task decode model nn ops tape kern store data text draw base" ;;
-    api) echo "run report use draw score train task decode model nn ops tape kern store data text base" ;;
+    task) echo "policy decode model nn ops tape kern store data text base" ;;
+    train) echo "task policy decode model nn ops tape kern store data text base" ;;
+    use) echo "task policy decode model nn ops tape kern store data text base" ;;
+    report) echo "use train task policy decode model nn ops tape kern store data text score draw base" ;;
+    run) echo "use train task policy decode model nn ops tape kern store data text draw base" ;;
+    api) echo "run report use draw score train task policy decode model nn ops tape kern store data text base" ;;
     *) echo "unknown folder $1" >&2; exit 1 ;;
     esac
 }

@@ -117,7 +117,7 @@ static const int32_t source[] = {3, 4, 5, 9, 6, 2};
 static const int32_t begin[] = {BOS};
 
 static qkv_search_item item_of(qkv_model *m, int32_t n_src, int32_t most) {
-    const bool two_sided = qkv_task_shapes[qkv_model_config(m)->task].encoder;
+    const bool two_sided = qkv_shape_of(qkv_model_config(m)->task).encoder;
     return (qkv_search_item){.src = source,
                              .n_src = two_sided ? n_src : 0,
                              .begin = begin,

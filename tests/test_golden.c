@@ -1,6 +1,7 @@
 /* Whole models against PyTorch: hidden rows, loss, every gradient, ten AdamW steps and the weights
  * after them, as golden/make_model_golden.py wrote them.
  * Weights and tokens are the same formulas as there. */
+#include "task/task.h"
 #include "tiny.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Models: the properties of attention, worked values of positions, refusals, and the invariants that
  * all architectures share: cached = full, packed = alone, any threads = the same bits. */
+#include "task/task.h"
 #include "tiny.h"
 
 #include <math.h>
@@ -347,7 +348,7 @@ static void check_cached(const char *settings, const int32_t tgt_len[3]) {
     tiny_batch_make(&src, lengths, 3, 11, 3, 1);
     tiny_batch_make(&tgt, tgt_len, 3, 11, 3, 2);
     qkv_model *m = tiny_model(settings, false, 3);
-    bool two_sided = qkv_task_shapes[qkv_model_config(m)->task].encoder;
+    bool two_sided = qkv_shape_of(qkv_model_config(m)->task).encoder;
     real *full = hidden(m, &src, &tgt);
     qkv_cache *cache;
     assert_ok(qkv_cache_new(m, 3, 160, &cache));
@@ -582,7 +583,7 @@ static void test_presets_by_size(void **state) {
     for (int task = 0; task < QKV_TASK_COUNT; task++)
         for (int attention = 0; attention < 2; attention++)
             for (int64_t tokens = 0, width = 0; tokens <= INT64_MAX / 8; tokens = 8 * tokens + 1) {
-                const char *name = qkv_preset_for((qkv_task_kind)task, tokens, attention);
+                const char *name = qkv_preset_for(task == QKV_TASK_CLASSIFY, tokens, attention);
                 qkv_config config;
                 qkv_config_default(&config);
                 config.task = task;
@@ -592,14 +593,14 @@ static void test_presets_by_size(void **state) {
                 assert_true(config.d_model >= width);
                 width = config.d_model;
             }
-    assert_string_equal(qkv_preset_for(QKV_TASK_CLASSIFY, 199999, false), "classifier-small");
-    assert_string_equal(qkv_preset_for(QKV_TASK_CLASSIFY, 199999, true), "classifier");
-    assert_string_equal(qkv_preset_for(QKV_TASK_CLASSIFY, 200000, false), "classifier");
-    assert_string_equal(qkv_preset_for(QKV_TASK_CLASSIFY, 80000000, false), "classifier-large");
-    assert_string_equal(qkv_preset_for(QKV_TASK_LM, 199999, false), "tiny");
-    assert_string_equal(qkv_preset_for(QKV_TASK_TRANSLATE, 4999999, true), "small");
-    assert_string_equal(qkv_preset_for(QKV_TASK_MLM, 49999999, false), "medium");
-    assert_string_equal(qkv_preset_for(QKV_TASK_LM, 50000000, false), "base");
+    assert_string_equal(qkv_preset_for(true, 199999, false), "classifier-small");
+    assert_string_equal(qkv_preset_for(true, 199999, true), "classifier");
+    assert_string_equal(qkv_preset_for(true, 200000, false), "classifier");
+    assert_string_equal(qkv_preset_for(true, 80000000, false), "classifier-large");
+    assert_string_equal(qkv_preset_for(false, 199999, false), "tiny");
+    assert_string_equal(qkv_preset_for(false, 4999999, true), "small");
+    assert_string_equal(qkv_preset_for(false, 49999999, false), "medium");
+    assert_string_equal(qkv_preset_for(false, 50000000, false), "base");
 }
 
 /* What a description says a training step keeps is what the tape keeps. */

@@ -68,7 +68,7 @@ qkv_model *tiny_model(const char *assignments, bool for_training, uint64_t seed)
 }
 
 qkv_tensor *tiny_hidden(qkv_tape *t, qkv_model *m, const tiny_batch *src, const tiny_batch *tgt) {
-    qkv_task_shape shape = qkv_task_shapes[qkv_model_config(m)->task];
+    qkv_shape shape = qkv_shape_of(qkv_model_config(m)->task);
     qkv_tensor *memory = shape.encoder ? qkv_model_encode(t, m, &src->tokens) : NULL;
     return shape.decoder
                ? qkv_model_decode(t, m, &tgt->tokens, memory, src ? &src->tokens : NULL, NULL)
@@ -76,7 +76,7 @@ qkv_tensor *tiny_hidden(qkv_tape *t, qkv_model *m, const tiny_batch *src, const 
 }
 
 qkv_tensor *tiny_loss(qkv_tape *t, qkv_model *m, const tiny_batch *src, const tiny_batch *tgt) {
-    qkv_task_shape shape = qkv_task_shapes[qkv_model_config(m)->task];
+    qkv_shape shape = qkv_shape_of(qkv_model_config(m)->task);
     if (shape.head == QKV_HEAD_CLASSES) {
         qkv_xent_spec labels = {.targets = src->label};
         return qkv_xent(t, qkv_model_classify(t, m, &src->tokens), NULL, NULL, &labels);

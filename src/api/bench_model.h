@@ -3,7 +3,7 @@
 #define QKV_API_BENCH_MODEL_H
 
 #include "api/bench.h"
-#include "model/model.h"
+#include "task/task.h"
 
 typedef struct qkv_bench_model {
     qkv_model *model; /* opened from a file, as users' models are */

@@ -3,7 +3,7 @@
 #define QKV_API_BENCH_WORKS_H
 
 #include "data/batcher.h"
-#include "model/config.h"
+#include "task/task.h"
 
 typedef struct qkv_bench_work {
     const char *name;

@@ -127,7 +127,7 @@ static qkv_status bring_in(const qkv_import_request *r, qkv_imported *from, qkv_
         return qkv_fail(QKV_BAD_FILE, "%s: the tokenizer has %zu tokens, the weights have %lld",
                         r->source, qkv_tokenizer_size(*tok), (long long)config->vocab_size);
     QKV_TRY(write_folder(from, *tok, r->out, path));
-    const qkv_task *task = qkv_task_get((qkv_task_kind)config->task);
+    const qkv_task *task = qkv_task_of(config);
     qkv_buf_printf(&line, "%s: %s, %lld parameters, %lld tokens → %s\n", kind, task->name,
                    (long long)qkv_model_params(from->model)->count, (long long)config->vocab_size,
                    r->out);

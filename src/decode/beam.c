@@ -462,7 +462,7 @@ static qkv_status join_trees(const qkv_search_item *items, int32_t n, qkv_arena 
 }
 
 static qkv_status begin(beam *b, const qkv_search_item *items, qkv_arena *arena) {
-    const bool two_sided = qkv_task_shapes[qkv_model_config(b->session->model)->task].encoder;
+    const bool two_sided = qkv_shape_of(qkv_model_config(b->session->model)->task).encoder;
     int32_t capacity = 1;
     for (int32_t i = 0; i < b->n_texts; i++) {
         const int64_t all = (int64_t)items[i].n_begin + items[i].max_length;

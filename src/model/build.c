@@ -41,8 +41,7 @@ static qkv_stack_spec stack_spec(const qkv_config *c, bool decoder, bool cross) 
         .layers = (int32_t)layers,
         .cross = cross,
         .pre_norm = c->norm == QKV_NORM_PRE,
-        .read_once =
-            decoder || !qkv_task_shapes[c->task].decoder, /* else each layer's cross reads */
+        .read_once = decoder || !qkv_shape_of(c->task).decoder, /* else each layer's cross reads */
         .norm_kind = (qkv_norm_kind)c->norm_kind,
         .norm_eps = c->norm_eps,
         .dropout = c->dropout,
@@ -197,7 +196,7 @@ static void declare_class_head(qkv_model *m, const qkv_side *from) {
 }
 
 static qkv_status declare_all(qkv_model *m) {
-    const qkv_task_shape *shape = &m->shape;
+    const qkv_shape *shape = &m->shape;
     bool tied = shape->head == QKV_HEAD_VOCAB && m->config.tie;
     bool shared = shape->encoder && shape->decoder && m->config.share_embeddings;
     /* A table is dense as soon as one of its users is the head. */
@@ -218,7 +217,7 @@ qkv_status qkv_model_build(const qkv_config *config, qkv_model **out) {
     qkv_params_init(&m->params);
     qkv_status status = qkv_config_resolve(config, &m->config);
     if (status == QKV_OK) {
-        m->shape = qkv_task_shapes[m->config.task];
+        m->shape = qkv_shape_of(m->config.task);
         status = declare_all(m);
     }
     if (status != QKV_OK) {

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-#define TASK_NAME(id, name, encoder, decoder, head) #name,
-static const char *const qkv_task_names[] = {QKV_TASK_TABLE(TASK_NAME) NULL};
-#define TASK_SHAPE(id, name, encoder, decoder, head) {encoder, decoder, head},
-const qkv_task_shape qkv_task_shapes[QKV_TASK_COUNT] = {QKV_TASK_TABLE(TASK_SHAPE)};
-
 static const char *const qkv_arch_names[] = {"transformer", "lstm", "gru", NULL};
 static const char *const qkv_norm_place_names[] = {"pre", "post", NULL};
 static const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
@@ -53,6 +48,11 @@ void qkv_config_default(qkv_config *config) {
     qkv_settings_default(&s);
 }
 
+qkv_status qkv_config_set(qkv_config *config, const char *key, const char *value) {
+    const qkv_settings s = qkv_config_settings(config);
+    return qkv_settings_set(&s, 1, key, value);
+}
+
 /* ---- derived values and sense ---- */
 
 static void derive(qkv_config *c) {
@@ -88,7 +88,7 @@ static qkv_status check_transformer(const qkv_config *c) {
     return QKV_OK;
 }
 
-static qkv_status check_recurrent(const qkv_config *c, const qkv_task_shape *shape) {
+static qkv_status check_recurrent(const qkv_config *c, const qkv_shape *shape) {
     bool plain_decoder = shape->decoder && !shape->encoder;
     if (c->tie && plain_decoder && c->d_state != c->d_model)
         return qkv_fail(
@@ -108,12 +108,12 @@ static qkv_status check_recurrent(const qkv_config *c, const qkv_task_shape *sha
 qkv_status qkv_config_resolve(const qkv_config *config, qkv_config *out) {
     qkv_config c = *config;
     derive(&c);
-    const qkv_task_shape *shape = &qkv_task_shapes[c.task];
+    const qkv_shape shape = qkv_shape_of(c.task);
     if (c.arch == QKV_ARCH_TRANSFORMER)
         QKV_TRY(check_transformer(&c));
     else
-        QKV_TRY(check_recurrent(&c, shape));
-    bool two_sided = shape->encoder && shape->decoder;
+        QKV_TRY(check_recurrent(&c, &shape));
+    bool two_sided = shape.encoder && shape.decoder;
     if (two_sided && c.share_embeddings && c.target_vocab_size != c.vocab_size)
         return qkv_fail(QKV_USAGE,
                         "share_embeddings=true needs one vocabulary, but vocab_size is %lld and "
@@ -179,9 +179,9 @@ qkv_status qkv_config_preset(qkv_config *config, const char *name) {
                     name);
 }
 
-const char *qkv_preset_for(qkv_task_kind task, int64_t tokens, bool attention) {
+const char *qkv_preset_for(bool labels, int64_t tokens, bool attention) {
     for (size_t i = 0; i < N_PRESETS; i++)
-        if (tokens < presets[i].below && presets[i].labels == (task == QKV_TASK_CLASSIFY) &&
+        if (tokens < presets[i].below && presets[i].labels == labels &&
             !(attention && presets[i].no_attention))
             return presets[i].name;
     return NULL;

@@ -6,28 +6,16 @@
 #include "nn/stack.h"
 #include "ops/ops.h"
 
-/* Tasks: TASK(ENUM, name, encoder, decoder, head). Which halves of a Transformer a task needs, and
- * what its head gives. */
+/* What a task asks of a model: which halves of a Transformer, and what its head gives. The rows of
+ * the tasks hold it (task/task.h); a configuration names its task, and the model knows no more of
+ * it than this. These two are the only things that a lower room takes from the table above it. */
 typedef enum qkv_head_kind { QKV_HEAD_NONE, QKV_HEAD_CLASSES, QKV_HEAD_VOCAB } qkv_head_kind;
-#define QKV_TASK_TABLE(X)                                                                          \
-    X(CLASSIFY, classify, true, false, QKV_HEAD_CLASSES)                                           \
-    X(TRANSLATE, translate, true, true, QKV_HEAD_VOCAB)                                            \
-    X(LM, lm, false, true, QKV_HEAD_VOCAB)                                                         \
-    X(MLM, mlm, true, false, QKV_HEAD_VOCAB)                                                       \
-    X(EMBED, embed, true, false, QKV_HEAD_NONE)
-
-typedef enum qkv_task_kind {
-#define QKV_TASK_ENUM(id, ...) QKV_TASK_##id,
-    QKV_TASK_TABLE(QKV_TASK_ENUM)
-#undef QKV_TASK_ENUM
-        QKV_TASK_COUNT
-} qkv_task_kind;
-
-typedef struct qkv_task_shape {
+typedef struct qkv_shape {
     bool encoder, decoder;
     qkv_head_kind head;
-} qkv_task_shape;
-extern const qkv_task_shape qkv_task_shapes[QKV_TASK_COUNT];
+} qkv_shape;
+extern const char *const qkv_task_names[]; /* by qkv_config.task, NULL at the end */
+qkv_shape qkv_shape_of(int task);
 
 typedef enum qkv_arch { QKV_ARCH_TRANSFORMER, QKV_ARCH_LSTM, QKV_ARCH_GRU } qkv_arch;
 typedef enum qkv_norm_place { QKV_NORM_PRE, QKV_NORM_POST } qkv_norm_place;
@@ -43,6 +31,8 @@ typedef struct qkv_config {
 qkv_settings qkv_config_settings(qkv_config *config);
 
 void qkv_config_default(qkv_config *config);
+/* Sets one key from text, as `--set` does. */
+qkv_status qkv_config_set(qkv_config *config, const char *key, const char *value);
 
 /* What one side of a model uses: a decoder may have positions and a pattern of its own. */
 qkv_position_kind qkv_config_position(const qkv_config *c, bool decoder);
@@ -69,8 +59,8 @@ typedef struct qkv_preset {
 size_t qkv_preset_table(const qkv_preset **rows);
 /* The preset's assignments, on top of what config holds. */
 qkv_status qkv_config_preset(qkv_config *config, const char *name);
-/* The preset that suits a task and `tokens` of training data, when the user names none; with
- * `attention`: one that has it. */
-const char *qkv_preset_for(qkv_task_kind task, int64_t tokens, bool attention);
+/* The preset that suits `tokens` of training data, with labels or without, when the user names none;
+ * with `attention`: one that has it. */
+const char *qkv_preset_for(bool labels, int64_t tokens, bool attention);
 
 #endif

@@ -233,7 +233,7 @@ static qkv_status configure(reading *r, qkv_config *c) {
                         (int)r->file.spec.len, r->file.spec.data);
     r->source_rows = source->shape[0];
     r->target_rows = target->shape[0];
-    c->task = QKV_TASK_TRANSLATE;
+    QKV_TRY(qkv_config_set(c, "task", "translate"));
     c->max_len = POSITIONS;
     c->d_model = r->d;
     c->d_ff = ffn->shape[0];

@@ -42,9 +42,9 @@ static bool is_llama2c(const qkv_file *file) {
     return read_header(file, &h);
 }
 
-static void configure(const header *h, qkv_config *c) {
+static qkv_status configure(const header *h, qkv_config *c) {
     qkv_config_default(c);
-    c->task = QKV_TASK_LM;
+    QKV_TRY(qkv_config_set(c, "task", "lm"));
     c->vocab_size = h->at[VOCAB];
     c->max_len = h->at[LENGTH];
     c->d_model = h->at[DIM];
@@ -60,6 +60,7 @@ static void configure(const header *h, qkv_config *c) {
     c->qkv_bias = c->out_bias = c->ffn_bias = false;
     c->tie = !h->untied;
     c->dropout = 0;
+    return QKV_OK;
 }
 
 /* One kind of matrix: `rows`×`cols` for every layer, to rows `from` … of the parameter. */
@@ -137,7 +138,7 @@ static qkv_status read_llama2c(const qkv_file *file, const char *folder, qkv_imp
     if (!read_header(file, &h)) return qkv_fail(QKV_BAD_FILE, "not a llama2.c checkpoint");
     const size_t n = list_parts(&h, parts);
     QKV_TRY(check_size(&h, parts, n, file->size));
-    configure(&h, &config);
+    QKV_TRY(configure(&h, &config));
     QKV_TRY(qkv_model_build(&config, &out->model));
     qkv_params *params = qkv_model_params(out->model);
     QKV_TRY(put_all(file, &h, parts, n, params));

@@ -48,7 +48,7 @@ typedef struct qkv_head {
 
 struct qkv_model {
     qkv_config config; /* resolved */
-    qkv_task_shape shape;
+    qkv_shape shape;
     qkv_params params;
     qkv_side encoder, decoder;
     qkv_rnn_bridge bridge;

@@ -51,10 +51,10 @@ static qkv_status count_batch(const qkv_text_model *m, qkv_tape *t, const qkv_ta
 
 static qkv_status count_batches(const qkv_text_model *m, const qkv_encoded *data, qkv_scores *s) {
     const qkv_config *config = qkv_model_config(m->model);
-    const qkv_task *task = qkv_task_get((qkv_task_kind)config->task);
+    const qkv_task *task = qkv_task_of(config);
     qkv_batcher b = {
         .data = data, .budget = BATCH_TOKENS, .window = task->stream ? config->max_len : 0};
-    if (config->task == QKV_TASK_CLASSIFY) {
+    if (task->shape.head == QKV_HEAD_CLASSES) {
         s->classes = m->labels.n;
         s->confusion = qkv_zalloc((size_t)s->classes * (size_t)s->classes, sizeof *s->confusion);
         if (!s->confusion) return QKV_FAILED;
@@ -109,7 +109,7 @@ static qkv_status count_likeness(const qkv_text_model *m, const qkv_corpus *corp
 
 static qkv_status count(const qkv_text_model *m, const qkv_corpus *corpus,
                         const qkv_evaluate_options *o, qkv_scores *s) {
-    const bool translate = qkv_model_config(m->model)->task == QKV_TASK_TRANSLATE;
+    const bool translate = qkv_task_of(qkv_model_config(m->model))->sides == 2;
     for (size_t i = 0; i < corpus->n; i++)
         s->n_bytes += (int64_t)(translate ? corpus->rows[i].second.len : corpus->rows[i].text.len);
     s->n_examples = (int64_t)corpus->n;
@@ -124,10 +124,10 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
     *text = NULL;
     size_t n = 0;
     while (files && files[n]) n++;
-    const qkv_task_kind task = (qkv_task_kind)qkv_model_config(m->model)->task;
+    const qkv_task *task = qkv_task_of(qkv_model_config(m->model));
     const qkv_corpus_spec spec = {
-        .shape = qkv_corpus_shape_of(task), .paths = files, .n_paths = n, .labels = &m->labels};
-    if (n == 0 || !qkv_task_get(task))
+        .shape = task->corpus, .paths = files, .n_paths = n, .labels = &m->labels};
+    if (n == 0 || !qkv_task_trains(task))
         return qkv_fail(QKV_USAGE, n ? "a model that only embeds has no score"
                                      : "eval needs data: --data FILE");
     qkv_corpus corpus;

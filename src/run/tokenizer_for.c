@@ -29,15 +29,15 @@ qkv_status qkv_tokenizer_for(const char *wanted, const qkv_corpus *corpus, const
     size_t kind = 0;
     while (kind < QKV_TOK_KINDS && strcmp(kinds[kind], wanted) != 0) kind++;
     if (kind == QKV_TOK_KINDS) return qkv_tokenizer_open(wanted, out);
-    const qkv_tok_train spec = {.kind = (qkv_tok_kind)kind,
-                                .vocab_size = (size_t)config->vocab_size,
-                                .split = config->task == QKV_TASK_LM ? QKV_SPLIT_BYTE_LEVEL
-                                         : kind == QKV_TOK_WORDPIECE || kind == QKV_TOK_WORD
-                                             ? QKV_SPLIT_BERT
-                                             : QKV_SPLIT_METASPACE,
-                                .specials = specials,
-                                .n_specials = sizeof specials / sizeof *specials,
-                                .lowercase = lowercase};
+    const qkv_tok_train spec = {
+        .kind = (qkv_tok_kind)kind,
+        .vocab_size = (size_t)config->vocab_size,
+        .split = qkv_task_of(config)->recipe->byte_level             ? QKV_SPLIT_BYTE_LEVEL
+                 : kind == QKV_TOK_WORDPIECE || kind == QKV_TOK_WORD ? QKV_SPLIT_BERT
+                                                                     : QKV_SPLIT_METASPACE,
+        .specials = specials,
+        .n_specials = sizeof specials / sizeof *specials,
+        .lowercase = lowercase};
     source s = {.corpus = corpus};
     return qkv_tokenizer_train(&spec, next_text, &s, out);
 }

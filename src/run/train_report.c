@@ -388,19 +388,8 @@ static void put_command(const qkv_train_request *q, qkv_buf *out) {
         put_option(out, "set", (const char *const[]){*pair, NULL});
 }
 
-/* The line that uses a model of each task. */
-static const char *use_of(qkv_task_kind task) {
-    static const char *const lines[QKV_TASK_COUNT] = {
-        [QKV_TASK_CLASSIFY] = "echo \"some text\" | qkv classify %s",
-        [QKV_TASK_TRANSLATE] = "echo \"some text\" | qkv translate %s",
-        [QKV_TASK_LM] = "qkv eval %s --data FILE",
-        [QKV_TASK_MLM] = "qkv train classify --train FILE --init %s --out DIR",
-    };
-    return lines[task];
-}
-
 static void put_use(const qkv_run *r, qkv_buf *out) {
-    const char *line = use_of(r->task), *gap = strstr(line, "%s");
+    const char *line = r->task->use, *gap = strstr(line, "%s");
     qkv_buf_add(out, line, (size_t)(gap - line));
     put_word(out, r->request->out);
     qkv_buf_puts(out, gap + 2);
@@ -408,7 +397,7 @@ static void put_use(const qkv_run *r, qkv_buf *out) {
 
 static void write_card(const qkv_run *r, const qkv_loop *l, qkv_buf *out) {
     const qkv_config *c = qkv_model_config(r->model);
-    const bool by_class = r->task == QKV_TASK_CLASSIFY;
+    const bool by_class = r->task->counts_right;
     qkv_buf_printf(out, "# A model for: %s\n\nTrained with qkv %s on", r->request->task,
                    qkv_version());
     for (const char *const *p = r->request->train; p && *p; p++) qkv_buf_printf(out, " `%s`", *p);
@@ -449,7 +438,7 @@ qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
     if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "README.md");
     if (status == QKV_OK) status = qkv_file_write(path.data, card.data, card.len);
     if (status == QKV_OK) {
-        const bool by_class = r->task == QKV_TASK_CLASSIFY;
+        const bool by_class = r->task->counts_right;
         if (l->best_step > 0)
             (void)qkv_run_note(r, "best      validation %s %.4f at step %s",
                                by_class ? "accuracy" : "loss", by_class ? l->best_right : -l->best,

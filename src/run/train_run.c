@@ -38,8 +38,9 @@ static qkv_status assign_init(qkv_run *r) {
     qkv_config usual;
     qkv_config_default(&usual);
     QKV_TRY(load_config(r->request->init, &r->config));
-    if (r->task != QKV_TASK_CLASSIFY || r->config.task == QKV_TASK_CLASSIFY) return QKV_OK;
-    QKV_TRY(qkv_config_preset(&usual, "classifier"));
+    const char *regularizer = r->task->recipe->regularizer;
+    if (!regularizer || qkv_task_of(&r->config) == r->task) return QKV_OK;
+    QKV_TRY(qkv_config_preset(&usual, regularizer));
     r->config.ngrams = usual.ngrams;
     r->config.dropout = 0.6 * usual.dropout; /* it has read more than the texts with labels */
     r->config.attention_dropout = usual.attention_dropout;
@@ -62,23 +63,28 @@ static qkv_status assign(qkv_run *r, const char *preset) {
         QKV_TRY(qkv_settings_load(groups, 2, r->request->config, qkv_config_foreign));
     for (const char *const *pair = r->request->set; pair && *pair; pair++)
         QKV_TRY(qkv_settings_assign(groups, 2, *pair));
-    r->config.task = r->task;
-    return QKV_OK;
+    return qkv_config_set(&r->config, "task", r->task->name);
 }
 
 static qkv_status find_task(qkv_run *r) {
-    const char *names[QKV_TASK_COUNT];
+    const char *names[QKV_TASKS];
+    qkv_buf list = {0};
     size_t n = 0;
-    for (int k = 0; k < QKV_TASK_COUNT; k++) {
-        const qkv_task *row = qkv_task_get((qkv_task_kind)k);
-        if (!row) continue;
+    const qkv_task *row;
+    for (int i = 0; (row = qkv_task_row(i)); i++) {
+        if (!qkv_task_trains(row)) continue;
+        if (strcmp(row->name, r->request->task) == 0) return r->task = row, QKV_OK;
+        qkv_buf_printf(&list, "%s%s", n ? ", " : "", row->name);
         names[n++] = row->name;
-        if (strcmp(row->name, r->request->task) == 0) return r->task = (qkv_task_kind)k, QKV_OK;
     }
     const char *near = qkv_nearest(r->request->task, names, n);
-    return qkv_fail(QKV_USAGE, "there is no task \"%.40s\"; %s%s", r->request->task,
-                    near ? "did you mean " : "there are classify, translate, lm and mlm",
-                    near ? near : "");
+    const qkv_status status = qkv_fail(QKV_USAGE, "there is no task \"%.40s\"; %s%s",
+                                       r->request->task, near ? "did you mean " : "there are ",
+                                       near        ? near
+                                       : list.data ? list.data
+                                                   : "");
+    qkv_buf_free(&list);
+    return status;
 }
 
 /* ---- texts ---- */
@@ -90,8 +96,9 @@ static size_t count_paths(const char *const *paths) {
 }
 
 static qkv_status read_texts(qkv_run *r) {
-    const bool apart = r->task == QKV_TASK_LM && r->train.documents == QKV_DOCUMENTS_APART;
-    qkv_corpus_spec spec = {.shape = apart ? QKV_CORPUS_LINES : qkv_corpus_shape_of(r->task),
+    const bool apart = r->task->stream && r->train.documents == QKV_DOCUMENTS_APART,
+               labelled = r->task->corpus == QKV_CORPUS_LABELLED;
+    qkv_corpus_spec spec = {.shape = apart ? QKV_CORPUS_LINES : r->task->corpus,
                             .paths = r->request->train,
                             .n_paths = count_paths(r->request->train),
                             .rows = r->request->rows,
@@ -101,14 +108,14 @@ static qkv_status read_texts(qkv_run *r) {
     if (spec.n_paths == 0 && !spec.rows)
         return qkv_fail(QKV_USAGE, "train needs data: --train FILE");
     QKV_TRY(qkv_corpus_read(&r->corpus, &spec));
-    if (r->task == QKV_TASK_CLASSIFY && r->corpus.labels.n < 2)
+    if (labelled && r->corpus.labels.n < 2)
         return qkv_fail(QKV_BAD_FILE, "%s: all rows have the same label; a classifier needs two",
                         spec.rows ? "rows" : spec.paths[0]);
     if (!r->request->valid) return QKV_OK;
     spec.rows = NULL;
     spec.paths = r->request->valid;
     spec.n_paths = count_paths(spec.paths);
-    spec.labels = r->task == QKV_TASK_CLASSIFY ? &r->corpus.labels : NULL;
+    spec.labels = labelled ? &r->corpus.labels : NULL;
     QKV_TRY(qkv_corpus_read(&r->valid_corpus, &spec));
     r->has_valid_corpus = true;
     return QKV_OK;
@@ -123,19 +130,13 @@ static int64_t corpus_bytes(const qkv_corpus *c) {
 
 /* ---- tokenizer ---- */
 
-/* Encoders read words, whatever their case; others must be able to write. A classifier takes a rare
- * word for unknown: its pieces would only remind it of other words. */
 static qkv_status train_tokenizer(qkv_run *r) {
-    const bool classifies = r->task == QKV_TASK_CLASSIFY,
-               words = classifies || r->task == QKV_TASK_MLM;
-    const char *usual = classifies ? "word" : words ? "wordpiece" : "bpe";
-    const char *kind = r->train.tokenizer[0] ? r->train.tokenizer : usual;
-    const bool lowercase = r->train.lowercase || (words && !r->train.tokenizer[0]);
-    if (r->config.vocab_size == 0) { /* so many bytes a token that most tokens are seen often */
-        const int64_t bytes = words ? 50 : 100, most = words ? 30000 : 16000;
-        const int64_t fit = corpus_bytes(&r->corpus) / bytes;
-        r->config.vocab_size = fit < 500 ? 500 : fit > most ? most : fit;
-    }
+    const qkv_recipe *recipe = r->task->recipe;
+    const bool named = r->train.tokenizer[0];
+    const char *kind = named ? r->train.tokenizer : recipe->tokenizer;
+    const bool lowercase = r->train.lowercase || (recipe->lowercase && !named);
+    if (r->config.vocab_size == 0)
+        r->config.vocab_size = qkv_recipe_vocab(recipe, corpus_bytes(&r->corpus));
     return qkv_tokenizer_for(kind, &r->corpus, &r->config, lowercase, &r->tokenizer);
 }
 
@@ -222,49 +223,13 @@ static qkv_status find_rows(qkv_run *r, const bool *take) {
     return QKV_OK;
 }
 
-/* Which tokens go on with the word of the token before: "##" says so, "▁" and "Ġ" (a blank) say the
- * opposite; other tokenizers do not tell, and each token is a word. */
-static qkv_status find_words(qkv_run *r) {
-    const size_t n = qkv_tokenizer_size(r->tokenizer);
-    size_t joined = 0, opened = 0, len;
-    if (r->task != QKV_TASK_MLM || !r->train.whole_word) return QKV_OK;
-    QKV_TRY_ALLOC(r->continues = qkv_zalloc(n, sizeof *r->continues));
-    const qkv_task_spec special = qkv_task_spec_of(r->tokenizer, &r->config);
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < n; i++) {
-            const char *text = qkv_tokenizer_token(r->tokenizer, (int32_t)i, &len);
-            const bool goes_on = text && len > 2 && memcmp(text, "##", 2) == 0,
-                       opens = text && ((len >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0) ||
-                                        (len >= 2 && memcmp(text, "\xc4\xa0", 2) == 0));
-            if (pass == 0)
-                joined += goes_on, opened += opens;
-            else if ((int32_t)i >= special.n_special)
-                r->continues[i] = joined ? goes_on : opened && !opens;
-        }
-    return QKV_OK;
-}
-
-enum { LITTLE_TEXT = 1 << 23 }; /* bytes */
-
-/* What of the n-grams depends on the size of the data: whether how words are written tells more
- * than it costs, and rows enough for most of the n-grams and no more. */
-static void choose_ngrams(qkv_run *r) {
-    qkv_config *c = &r->config;
-    const int64_t bytes = corpus_bytes(&r->corpus);
-    if (r->task != QKV_TASK_CLASSIFY || !c->ngrams) return;
-    if (c->ngram_chars < 0) c->ngram_chars = bytes < LITTLE_TEXT ? 5 : 0;
-    if (c->ngram_buckets) return;
-    const int64_t enough = 2 * bytes;
-    int64_t rows = 1 << 16;
-    while (rows < enough && rows < 1 << 21 && rows * c->classes < 1 << 25) rows *= 2;
-    c->ngram_buckets = rows;
-}
-
 static qkv_status make_ids(qkv_run *r) {
     qkv_tokenise_counts counts;
     bool *take = qkv_zalloc(2 * r->corpus.n, sizeof *take), *held = take + r->corpus.n;
     if (!take) return QKV_FAILED;
-    choose_ngrams(r);
+    if (r->task->shape.head == QKV_HEAD_CLASSES && r->config.ngrams)
+        qkv_recipe_ngrams(corpus_bytes(&r->corpus), r->config.classes, &r->config.ngram_chars,
+                          &r->config.ngram_buckets);
     hold_out(r, take, held);
     qkv_status status = make_set(r, &r->corpus, take, "train", &r->train_ids, &r->counts);
     if (status == QKV_OK && r->corpus.shape != QKV_CORPUS_STREAM)
@@ -349,7 +314,7 @@ static qkv_status learn_shortlist(const qkv_run *r) {
     const qkv_config *c = &r->config;
     const int64_t targets = c->target_vocab_size ? c->target_vocab_size : c->vocab_size;
     qkv_buf path = {0};
-    if (r->task != QKV_TASK_TRANSLATE) return QKV_OK;
+    if (!r->task->shortlist) return QKV_OK;
     qkv_status status = qkv_path_join(&path, r->request->out, QKV_SHORTLIST_FILE);
     if (status == QKV_OK)
         status =
@@ -379,7 +344,7 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
  * those who ask for some kind of it. */
 static const char *preset_by_size(const qkv_run *r) {
     const qkv_config *c = &r->config;
-    return qkv_preset_for(r->task, corpus_bytes(&r->corpus) / 4,
+    return qkv_preset_for(r->task->recipe->labels, corpus_bytes(&r->corpus) / 4,
                           c->position != QKV_POSITION_LEARNED || c->attention != QKV_PATTERN_FULL);
 }
 
@@ -390,7 +355,10 @@ static qkv_status make_tokens(qkv_run *r, bool folder) {
     const qkv_status status = get_tokenizer(r, folder ? own.data : NULL);
     qkv_buf_free(&own);
     QKV_TRY(status);
-    QKV_TRY(find_words(r));
+    if (r->task->whole_words && r->train.whole_word) {
+        const qkv_task_spec special = qkv_task_spec_of(r->tokenizer, &r->config);
+        QKV_TRY(qkv_task_words(r->tokenizer, &special, &r->continues));
+    }
     return make_ids(r);
 }
 
@@ -403,13 +371,13 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
         return qkv_fail(QKV_USAGE, "train needs a folder for the model: --out DIR");
     if (r->train.trees[0] && r->train.too_long == QKV_TOO_LONG_SPLIT)
         return qkv_fail(QKV_USAGE, "too_long=split: a tree cannot be split; use cut or skip");
-    if (r->task == QKV_TASK_TRANSLATE && r->train.too_long == QKV_TOO_LONG_SPLIT)
+    if (r->task->sides == 2 && r->train.too_long == QKV_TOO_LONG_SPLIT)
         return qkv_fail(QKV_USAGE, "too_long=split: a translation has two sides, which cannot be "
                                    "split alike; use cut or skip");
     QKV_TRY(read_texts(r));
     if (folder) QKV_TRY(open_folder(r));
     if (!request->preset && !request->init) QKV_TRY(assign(r, preset_by_size(r)));
-    if (r->task == QKV_TASK_CLASSIFY) r->config.classes = r->corpus.labels.n;
+    if (r->task->corpus == QKV_CORPUS_LABELLED) r->config.classes = r->corpus.labels.n;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;
     QKV_TRY(make_tokens(r, folder));

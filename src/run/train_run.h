@@ -11,7 +11,7 @@
 typedef struct qkv_run {
     const qkv_train_request *request;
     bool folder; /* the request's `out` is made and used */
-    qkv_task_kind task;
+    const qkv_task *task;
     qkv_config config;
     qkv_train_config train;
     qkv_corpus corpus, valid_corpus;

@@ -53,5 +53,24 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
                                      .n_right = n_right});
 }
 
+/* A classifier grows too sure of itself long before it grows worse, which raises its loss: so more
+ * right answers are better, and among equals the lower loss. With n-grams the votes are weighed
+ * again for each validation, which makes up for that. */
+static double score(const qkv_config *c, double loss, double right) {
+    return c->ngrams ? -loss : right - 1e-6 * loss;
+}
+
 const qkv_task qkv_task_classify = {
-    .name = "classify", .sides = 1, .unit = "examples", .assemble = assemble, .loss = loss};
+    .name = "classify",
+    .help = "one label of a set for each text",
+    .use = "echo \"some text\" | qkv classify %s",
+    .shape = {.encoder = true, .head = QKV_HEAD_CLASSES},
+    .corpus = QKV_CORPUS_LABELLED,
+    .recipe = &qkv_recipe_labels,
+    .sides = 1,
+    .unit = "examples",
+    .counts_right = true,
+    .score = score,
+    .assemble = assemble,
+    .loss = loss,
+};

@@ -35,4 +35,16 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
 }
 
 const qkv_task qkv_task_lm = {
-    .name = "lm", .sides = 1, .stream = true, .unit = "tokens", .assemble = assemble, .loss = loss};
+    .name = "lm",
+    .help = "the next token of running text",
+    .use = "qkv eval %s --data FILE",
+    .shape = {.decoder = true, .head = QKV_HEAD_VOCAB},
+    .corpus = QKV_CORPUS_STREAM,
+    .framing = {.own = true, .target = QKV_MARK_BEGIN},
+    .recipe = &qkv_recipe_writing,
+    .sides = 1,
+    .stream = true,
+    .unit = "tokens",
+    .assemble = assemble,
+    .loss = loss,
+};

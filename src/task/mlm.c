@@ -58,4 +58,16 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
 }
 
 const qkv_task qkv_task_mlm = {
-    .name = "mlm", .sides = 1, .unit = "tokens", .assemble = assemble, .loss = loss};
+    .name = "mlm",
+    .help = "hidden tokens of a text, to start other tasks from",
+    .use = "qkv train classify --train FILE --init %s --out DIR",
+    .shape = {.encoder = true, .head = QKV_HEAD_VOCAB},
+    .corpus = QKV_CORPUS_LINES,
+    .recipe = &qkv_recipe_reading,
+    .sides = 1,
+    .whole_words = true,
+    .one_view = true,
+    .unit = "tokens",
+    .assemble = assemble,
+    .loss = loss,
+};

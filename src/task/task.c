@@ -1,16 +1,101 @@
-/* The table of tasks and what they share: laying out a batch, one forward pass. */
+/* The table of tasks and what they share: framing, laying out a batch, one forward pass. */
 #include "task/task.h"
 
-#define TASKS(X) X(CLASSIFY, classify) X(TRANSLATE, translate) X(LM, lm) X(MLM, mlm)
+#include "base/mem.h"
 
-#define TASK_EXTERN(id, name) extern const qkv_task qkv_task_##name;
-TASKS(TASK_EXTERN)
+#include <string.h>
 
-const qkv_task *qkv_task_get(qkv_task_kind kind) {
-#define TASK_ROW(id, name) [QKV_TASK_##id] = &qkv_task_##name,
-    static const qkv_task *const table[QKV_TASK_COUNT] = {TASKS(TASK_ROW)};
-    return table[kind];
+/* ---- the table ---- */
+
+#define TASK(id, name) extern const qkv_task qkv_task_##name;
+#include "task/tasks.def"
+#undef TASK
+
+static const qkv_task *const table[QKV_TASK_COUNT] = {
+#define TASK(id, name) &qkv_task_##name,
+#include "task/tasks.def"
+#undef TASK
+};
+
+const char *const qkv_task_names[QKV_TASK_COUNT + 1] = {
+#define TASK(id, name) #name,
+#include "task/tasks.def"
+#undef TASK
+    NULL};
+
+qkv_shape qkv_shape_of(int task) {
+    return table[task]->shape;
 }
+
+const qkv_task *qkv_task_of(const qkv_config *c) {
+    return table[c->task];
+}
+
+const qkv_task *qkv_task_row(int i) {
+    return i < QKV_TASK_COUNT ? table[i] : NULL;
+}
+
+/* ---- texts to ids ---- */
+
+qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *config) {
+    qkv_task_spec spec = {.bos = qkv_tokenizer_special(tok, QKV_TOK_BOS),
+                          .eos = qkv_tokenizer_special(tok, QKV_TOK_EOS),
+                          .mask = qkv_tokenizer_special(tok, QKV_TOK_MASK),
+                          .bare_source = !config->source_eos,
+                          .vocab_size = (int32_t)qkv_tokenizer_size(tok)};
+    /* BERT's tokenizers begin and end a text with [CLS] and [SEP]. */
+    if (spec.bos < 0) spec.bos = qkv_tokenizer_special(tok, QKV_TOK_CLS);
+    if (spec.eos < 0) spec.eos = qkv_tokenizer_special(tok, QKV_TOK_SEP);
+    /* Special tokens come first in tokenizers trained here; elsewhere only that run is spared. */
+    for (int role = 0; role < QKV_TOK_SPECIALS; role++) {
+        const int32_t id = qkv_tokenizer_special(tok, (qkv_special)role);
+        if (id >= 0 && id < 8 && id >= spec.n_special) spec.n_special = id + 1;
+    }
+    return spec;
+}
+
+qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config) {
+    const qkv_task *task = qkv_task_of(config);
+    return (qkv_tokenise_spec){.sides = task->sides,
+                               .no_special = task->framing.own,
+                               .join = task->stream,
+                               .chars = task->shape.head == QKV_HEAD_CLASSES &&
+                                        config->ngrams > 0 && config->ngram_chars > 0,
+                               .max_tokens = task->stream        ? 0
+                                             : task->framing.own ? config->max_len - 1
+                                                                 : config->max_len};
+}
+
+/* Where a tokenizer has no mark of the beginning, that of the end stands for it. */
+qkv_frame qkv_task_frame(const qkv_task *task, const qkv_task_spec *spec, int side) {
+    const bool reads = side == 0 && task->shape.encoder;
+    const qkv_mark mark = reads ? task->framing.source : task->framing.target;
+    qkv_frame frame = {.before = -1, .after = -1};
+    if (reads && mark == QKV_MARK_END && !spec->bare_source) frame.after = spec->eos;
+    if (!reads && mark == QKV_MARK_BEGIN)
+        frame.before = spec->bos >= 0 ? spec->bos : task->sides == 2 ? spec->eos : -1;
+    return frame;
+}
+
+qkv_status qkv_task_words(const qkv_tokenizer *tok, const qkv_task_spec *spec, bool **out) {
+    const size_t n = qkv_tokenizer_size(tok);
+    size_t joined = 0, opened = 0, len;
+    QKV_TRY_ALLOC(*out = qkv_zalloc(n, sizeof **out));
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < n; i++) {
+            const char *text = qkv_tokenizer_token(tok, (int32_t)i, &len);
+            const bool goes_on = text && len > 2 && memcmp(text, "##", 2) == 0,
+                       opens = text && ((len >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0) ||
+                                        (len >= 2 && memcmp(text, "\xc4\xa0", 2) == 0));
+            if (pass == 0)
+                joined += goes_on, opened += opens;
+            else if ((int32_t)i >= spec->n_special)
+                (*out)[i] = joined ? goes_on : opened && !opens;
+        }
+    return QKV_OK;
+}
+
+/* ---- batches ---- */
 
 qkv_tensor *qkv_task_vocab_loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                                 const qkv_batch *b, qkv_tensor *x, int64_t *n_right) {
@@ -54,7 +139,7 @@ static const int64_t *twice(qkv_tape *t, const int64_t *examples, int64_t n) {
 qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                             const qkv_batcher *b, const int64_t *examples, int64_t n,
                             qkv_batch *batch, qkv_tensor **loss, qkv_loss_out *out) {
-    const qkv_task *task = qkv_task_get(qkv_model_config(m)->task);
+    const qkv_task *task = qkv_task_of(qkv_model_config(m));
     if (t->mode == QKV_TRAIN && spec->r_drop > 0) {
         examples = twice(t, examples, n);
         n *= 2;

@@ -9,6 +9,8 @@
 #include "data/batcher.h"
 #include "data/trees.h"
 #include "model/model.h"
+#include "data/tokenise.h"
+#include "policy/recipe.h"
 
 /* A batch as the model sees it. Lives in the tape's arena: until the next step begins. */
 typedef struct qkv_batch {
@@ -42,11 +44,37 @@ typedef struct qkv_loss_out {
     int64_t n_right; /* targets that had the largest logit */
 } qkv_loss_out;
 
+/* The marks that a task itself puts around a side; the tokenizer's own are left out then. */
+typedef enum qkv_mark { QKV_MARK_NONE, QKV_MARK_BEGIN, QKV_MARK_END } qkv_mark;
+typedef struct qkv_framing {
+    bool own;        /* the task frames its texts; false: the tokenizer does */
+    qkv_mark source; /* END: the mark that ends an encoder's text */
+    qkv_mark target; /* BEGIN: what a decoder reads begins with a mark, what it writes ends
+                             with one */
+} qkv_framing;
+
+/* The ids that the framing puts before and behind what a side's reader sees; −1: nothing. */
+typedef struct qkv_frame {
+    int32_t before, after;
+} qkv_frame;
+
 typedef struct qkv_task {
     const char *name;
-    int sides;        /* of an example */
-    bool stream;      /* trains on windows of joined text */
-    const char *unit; /* what is counted as right: "examples", "tokens" */
+    const char *help; /* what it learns, in a few words; NULL: it cannot be trained */
+    const char *use;  /* the command that uses a model, its folder at %s */
+    qkv_shape shape;
+    qkv_corpus_shape corpus; /* what its files look like */
+    qkv_framing framing;
+    const qkv_recipe *recipe;
+    int sides;         /* of an example */
+    bool stream;       /* trains on windows of joined text */
+    bool whole_words;  /* may want to know which tokens continue a word (qkv_task_words) */
+    bool one_view;     /* two passes over an example see different texts: no r_drop */
+    bool shortlist;    /* leaves a list of what each source token may become */
+    const char *unit;  /* what is counted as right: "examples", "tokens" */
+    bool counts_right; /* the share of right answers is what a person asks for; else the loss */
+    /* How good a validation is, the higher the better; NULL: the lower loss is. */
+    double (*score)(const qkv_config *c, double loss, double right);
     /* Puts the examples into a batch in t's arena. Errors go to the tape. */
     void (*assemble)(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
                      const int64_t *examples, int64_t n, qkv_batch *out);
@@ -55,8 +83,34 @@ typedef struct qkv_task {
                         int64_t *n_right);
 } qkv_task;
 
-/* The row of a task that can be trained; NULL for others (embed). */
-const qkv_task *qkv_task_get(qkv_task_kind kind);
+typedef enum qkv_task_kind {
+#define TASK(id, name) QKV_TASK_##id,
+#include "task/tasks.def"
+#undef TASK
+    QKV_TASK_COUNT
+} qkv_task_kind;
+enum { QKV_TASKS = QKV_TASK_COUNT };
+
+/* The row of a configuration's task. */
+const qkv_task *qkv_task_of(const qkv_config *c);
+/* Row i of the table; NULL past its end. */
+const qkv_task *qkv_task_row(int i);
+static inline bool qkv_task_trains(const qkv_task *task) {
+    return task->loss != NULL;
+}
+
+/* What a task needs to know of a tokenizer and a configuration. */
+qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *config);
+/* How a task's texts become ids. */
+qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config);
+
+/* What stands around a side of this task: 0 the encoder's (or a decoder's alone), 1 a decoder's
+ * that has an encoder. Training and use ask here, so that they agree. */
+qkv_frame qkv_task_frame(const qkv_task *task, const qkv_task_spec *spec, int side);
+
+/* Which tokens continue the word of the token before (one per token; qkv_free): "##" says so, "▁"
+ * and "Ġ" (a blank) say the opposite; with other tokenizers each token is a word. */
+qkv_status qkv_task_words(const qkv_tokenizer *tok, const qkv_task_spec *spec, bool **out);
 
 /* Assembles and runs one batch forward; *loss (may be NULL) gets the root for backward. */
 qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,

@@ -35,44 +35,27 @@ qkv_settings qkv_train_settings(qkv_train_config *config) {
  * and faster. */
 static bool adamw_does(const qkv_loop *l) {
     const qkv_config *model = qkv_model_config(l->model);
-    return model->task == QKV_TASK_CLASSIFY && model->arch == QKV_ARCH_TRANSFORMER &&
+    return qkv_task_of(model)->recipe->adamw_from_scratch && model->arch == QKV_ARCH_TRANSFORMER &&
            model->norm == QKV_NORM_PRE && !l->goes_on;
-}
-
-/* Layers with the norm behind them are thrown off by what others bear,
- * and what was learned before is soon forgotten. */
-static double usual_rate(const qkv_loop *l) {
-    const qkv_config *model = qkv_model_config(l->model);
-    const double rate =
-        l->config.optimizer == QKV_OPTIM_MUON ? 0.01 : 1e-3 * sqrt(64 / (double)model->d_model);
-    return rate * (l->goes_on || model->norm == QKV_NORM_POST ? 0.3 : 1);
 }
 
 /* Fills in what was left to us, by the size of the data and the model. */
 static void choose(qkv_loop *l) {
     qkv_train_config *c = &l->config;
     const int64_t tokens = qkv_encoded_tokens(l->train);
-    if (c->batch_tokens == 0) /* some sixty updates a pass, within reason */
-        c->batch_tokens = tokens / 60 < 512 ? 512 : tokens / 60 > 4096 ? 4096 : tokens / 60;
     const qkv_config *model = qkv_model_config(l->model);
-    const bool by_class = model->task == QKV_TASK_CLASSIFY,
-               translates = model->task == QKV_TASK_TRANSLATE;
-    if (c->epochs == 0) { /* few labels are soon known by heart; a text as such takes longer */
-        c->epochs = tokens < 200000    ? (by_class ? 10 : 30)
-                    : tokens < 2000000 ? (by_class ? 8 : 12)
-                                       : 5;
-        if (l->goes_on) c->epochs = (c->epochs + 1) / 2;
-    }
+    const qkv_recipe *recipe = qkv_task_of(model)->recipe;
+    if (c->batch_tokens == 0) c->batch_tokens = qkv_recipe_batch(tokens);
+    if (c->epochs == 0) c->epochs = qkv_recipe_passes(recipe, tokens, l->goes_on);
     if (c->overfit && c->steps == 0) c->steps = OVERFIT_STEPS;
     if (c->optimizer == QKV_OPTIM_COUNT)
         c->optimizer = adamw_does(l) ? QKV_OPTIM_ADAMW : QKV_OPTIM_MUON;
-    if (c->lr == 0) c->lr = usual_rate(l);
-    /* Unsmoothed, an encoder grows so sure of the few labels that the vote of the
-     * n-grams is not heard. */
+    if (c->lr == 0)
+        c->lr = qkv_recipe_rate(c->optimizer == QKV_OPTIM_MUON, model->d_model,
+                                l->goes_on || model->norm == QKV_NORM_POST);
     if (c->label_smoothing < 0)
-        c->label_smoothing = translates || (by_class && !c->overfit) ? 0.1 : 0;
-    if (c->average < 0) /* where one validation is as good as the next, all of them are better */
-        c->average = c->ema > 0 ? 0 : translates ? 5 : by_class && tokens < 200000 ? 4 : 0;
+        c->label_smoothing = c->overfit && !recipe->smooth_overfit ? 0 : recipe->smoothing;
+    if (c->average < 0) c->average = c->ema > 0 ? 0 : qkv_recipe_average(recipe, tokens);
 }
 
 /* The number of steps that the budget gives; with `minutes` a guess that is corrected
@@ -98,7 +81,7 @@ static void set_schedule(qkv_loop *l) {
 
 static qkv_status make_batches(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
-    const qkv_task *task = qkv_task_get((qkv_task_kind)qkv_model_config(l->model)->task);
+    const qkv_task *task = qkv_task_of(qkv_model_config(l->model));
     const bool joined = task->stream && c->documents == QKV_DOCUMENTS_JOINED;
     const int64_t window = joined ? qkv_model_config(l->model)->max_len : 0;
     l->train_batches = (qkv_batcher){.data = l->train,
@@ -136,15 +119,17 @@ static qkv_status weigh_classes(qkv_loop *l) {
  * it is worth a checkpoint before the first step. */
 static qkv_status begin(qkv_loop *l) {
     QKV_TRY(qkv_loop_fit_ngrams(l, false));
-    return l->run && qkv_model_config(l->model)->ngrams ? qkv_loop_save(l, false) : QKV_OK;
+    return l->run && qkv_model_has_ngrams(l->model) ? qkv_loop_save(l, false) : QKV_OK;
 }
 
 static qkv_status make_ready(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
     if (c->ema > 0 && c->average > 1)
         return qkv_fail(QKV_USAGE, "ema and average are two ways to the same; give one of them");
-    if (c->r_drop > 0 && qkv_model_config(l->model)->task == QKV_TASK_MLM)
-        return qkv_fail(QKV_USAGE, "r_drop: not for mlm, where two passes hide different tokens");
+    const qkv_task *task = qkv_task_of(qkv_model_config(l->model));
+    if (c->r_drop > 0 && task->one_view)
+        return qkv_fail(QKV_USAGE, "r_drop: not for %s, where two passes hide different tokens",
+                        task->name);
     choose(l);
     QKV_TRY(make_batches(l));
     qkv_optim_spec optim = qkv_optim_defaults((qkv_optim_kind)c->optimizer);
@@ -351,11 +336,8 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     const qkv_config *model = qkv_model_config(l->model);
     p->loss = sum.loss / (double)sum.n_targets;
     p->accuracy = (double)sum.n_right / (double)sum.n_targets;
-    /* The lower loss is better. But a classifier grows too sure of itself long before it grows
-     * worse, which raises its loss: there more right answers are, and among equals the lower loss;
-     * unless votes weighed anew make up for it. */
-    const bool by_answers = model->task == QKV_TASK_CLASSIFY && !model->ngrams;
-    const double score = by_answers ? p->accuracy - 1e-6 * p->loss : -p->loss;
+    const qkv_task *task = qkv_task_of(model);
+    const double score = task->score ? task->score(model, p->loss, p->accuracy) : -p->loss;
     p->best = score > l->best;
     l->stale = p->best ? 0 : l->stale + 1;
     if (p->best) l->best = score, l->best_step = l->step, l->best_right = p->accuracy;

@@ -198,7 +198,7 @@ static qkv_status solve(fit *f) {
 
 qkv_status qkv_loop_fit_ngrams(qkv_loop *l, bool held_out_too) {
     const qkv_config *config = qkv_model_config(l->model);
-    if (config->task != QKV_TASK_CLASSIFY || !config->ngrams) return QKV_OK;
+    if (!qkv_model_has_ngrams(l->model)) return QKV_OK;
     fit f = {.loop = l, .config = config, .classes = config->classes};
     const size_t classes = (size_t)f.classes, cells = (size_t)config->ngram_buckets * classes;
     f.all = l->train->n + (held_out_too && l->valid_held_out ? l->valid->n : 0);

@@ -38,7 +38,7 @@ static qkv_status add_batch(qkv_loop *l, int64_t i, double *losses) {
     const int64_t *examples = qkv_batcher_get(&l->valid_batches, i, &n);
     qkv_tape_begin(t, QKV_EVAL, l->stepper.seed, (uint64_t)i);
     batch.n_sequences = n;
-    qkv_task_get(QKV_TASK_CLASSIFY)
+    qkv_task_of(qkv_model_config(l->model))
         ->assemble(t, &l->stepper.task, &l->valid_batches, examples, n, &batch);
     QKV_TRY(qkv_tape_status(t));
     const qkv_tensor *encoder = qkv_model_encoder_logits(t, l->model, &batch.src),
@@ -53,9 +53,8 @@ static qkv_status add_batch(qkv_loop *l, int64_t i, double *losses) {
 }
 
 qkv_status qkv_loop_weigh_votes(qkv_loop *l) {
-    const qkv_config *config = qkv_model_config(l->model);
     double losses[CELLS] = {0};
-    if (config->task != QKV_TASK_CLASSIFY || !config->ngrams || !l->valid) return QKV_OK;
+    if (!qkv_model_has_ngrams(l->model) || !l->valid) return QKV_OK;
     qkv_status status = QKV_OK;
     for (int64_t i = qkv_parallel_rank(); i < l->valid_batches.n_batches && status == QKV_OK;
          i += qkv_parallel_size())

@@ -76,22 +76,21 @@ static qkv_status run_pass(looking *l, qkv_tape *t) {
     QKV_TRY(qkv_texts_trees(t, m, &l->text, &l->source, &src));
     QKV_TRY(qkv_texts_chars(t, m, &l->text, &src));
     qkv_attention_record_start(&l->record, t);
-    switch ((qkv_task_kind)qkv_model_config(m->model)->task) {
-    case QKV_TASK_CLASSIFY: {
+    const qkv_task *task = qkv_task_of(qkv_model_config(m->model));
+    if (task->shape.head == QKV_HEAD_CLASSES) {
         const qkv_tensor *y = qkv_model_classify(t, m->model, &src);
         int32_t best = 0;
         for (int32_t i = 1; !qkv_tape_stopped(t) && i < m->labels.n; i++)
             if (y->data[i] > y->data[best]) best = i;
         l->answer = m->labels.names[best];
-        break;
-    }
-    case QKV_TASK_LM:
+    } else if (!task->shape.decoder) {
+        qkv_model_encode(t, m->model, &src);
+    } else if (!task->shape.encoder) {
         qkv_model_decode(t, m->model, &src, NULL, NULL, NULL);
-        break;
-    case QKV_TASK_TRANSLATE: {
+    } else {
         int32_t *ids = qkv_arena_alloc(l->arena, (l->written.n + 1) * sizeof *ids);
         if (!ids) return QKV_FAILED;
-        ids[0] = m->spec.bos >= 0 ? m->spec.bos : m->spec.eos;
+        ids[0] = qkv_task_frame(task, &m->spec, 1).before;
         if (l->written.n) memcpy(ids + 1, l->written.ids, l->written.n * sizeof *ids);
         qkv_tokens tgt = tokens_of(&l->written, t_start);
         t_start[1]++;
@@ -99,10 +98,6 @@ static qkv_status run_pass(looking *l, qkv_tape *t) {
         tgt.ids = ids;
         qkv_tensor *memory = qkv_model_encode(t, m->model, &src);
         qkv_model_decode(t, m->model, &tgt, memory, &src, NULL);
-        break;
-    }
-    default:
-        qkv_model_encode(t, m->model, &src);
     }
     QKV_TRY(qkv_tape_status(t));
     return l->record.status;
@@ -151,7 +146,7 @@ static const char **target_names(looking *l, bool written) {
 
 static qkv_status put_parts(looking *l, qkv_attention_parts *out) {
     const qkv_config *c = qkv_model_config(l->m->model);
-    const qkv_task_shape shape = qkv_task_shapes[c->task];
+    const qkv_shape shape = qkv_shape_of(c->task);
     const bool both = shape.encoder && shape.decoder, layered = c->arch == QKV_ARCH_TRANSFORMER;
     const size_t n = l->record.list.n,
                  in_encoder = shape.encoder && layered ? (size_t)c->encoder_layers : 0;
@@ -211,7 +206,7 @@ static qkv_status put_titles(looking *l, qkv_attention_parts *out) {
 static qkv_status look(looking *l, qkv_tape *t, qkv_attention_parts *out) {
     qkv_translations said = {0};
     qkv_status status = qkv_texts_encode(l->m, &l->text, 1, true, &l->source);
-    const bool translates = qkv_model_config(l->m->model)->task == QKV_TASK_TRANSLATE;
+    const bool translates = qkv_task_of(qkv_model_config(l->m->model))->sides == 2;
     if (status == QKV_OK && translates) status = encode_target(l, &said);
     if (status == QKV_OK) status = run_pass(l, t);
     t->onlooker = NULL;
@@ -224,7 +219,7 @@ static qkv_status look(looking *l, qkv_tape *t, qkv_attention_parts *out) {
 qkv_status qkv_attention_of(const qkv_text_model *m, const qkv_text *text, const qkv_text *target,
                             qkv_attention_parts *out) {
     *out = (qkv_attention_parts){0};
-    if (target && qkv_model_config(m->model)->task != QKV_TASK_TRANSLATE)
+    if (target && qkv_task_of(qkv_model_config(m->model))->sides != 2)
         return qkv_fail(QKV_USAGE, "a target is for translators; this model was trained to %s",
                         qkv_text_model_task(m));
     qkv_tape *t;

@@ -152,7 +152,8 @@ qkv_status qkv_generate(const qkv_text_model *m, const char *prompt, size_t len,
     static const qkv_generate_options standard;
     if (text) *text = NULL;
     if (about) *about = (qkv_generated){0};
-    if (qkv_model_config(m->model)->task != QKV_TASK_LM)
+    const qkv_shape shape = qkv_task_of(qkv_model_config(m->model))->shape;
+    if (shape.encoder || !shape.decoder)
         return qkv_fail(QKV_USAGE, "this model was trained to %s, not to generate text",
                         qkv_text_model_task(m));
     qkv_buf whole = {0};

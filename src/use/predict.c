@@ -33,19 +33,20 @@ static qkv_status frame(qkv_encoding *e, int32_t id, bool before, bool offsets) 
 qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size_t n, bool offsets,
                             qkv_encoding *out) {
     const qkv_config *config = qkv_model_config(m->model);
-    const bool source = config->task == QKV_TASK_TRANSLATE && !m->spec.bare_source,
-               begins = config->task == QKV_TASK_LM && m->spec.bos >= 0;
+    const qkv_task *task = qkv_task_of(config);
+    const qkv_frame marks = qkv_task_frame(task, &m->spec, 0);
+    const bool marked = marks.before >= 0 || marks.after >= 0;
     const qkv_encode_options options = {
-        .no_special = config->task == QKV_TASK_TRANSLATE || config->task == QKV_TASK_LM,
+        .no_special = task->framing.own,
         .offsets = offsets,
-        .max_tokens = (size_t)(config->max_len > 1 ? config->max_len - (source || begins) : 1)};
+        .max_tokens = (size_t)(config->max_len > 1 ? config->max_len - marked : 1)};
     QKV_TRY(qkv_tokenizer_encode_batch(m->tokenizer, texts, n, &options, out));
     size_t n_cut = 0;
     for (size_t i = 0; i < n; i++) n_cut += out[i].cut;
     if (n_cut) qkv_text_model_count_cut(m, n_cut);
     for (size_t i = 0; i < n; i++) {
-        if (source && m->spec.eos >= 0) QKV_TRY(frame(&out[i], m->spec.eos, false, offsets));
-        if (begins) QKV_TRY(frame(&out[i], m->spec.bos, true, offsets));
+        if (marks.after >= 0) QKV_TRY(frame(&out[i], marks.after, false, offsets));
+        if (marks.before >= 0) QKV_TRY(frame(&out[i], marks.before, true, offsets));
         /* A text without tokens is one unknown token: it too has an answer. */
         if (!out[i].n) QKV_TRY(frame(&out[i], 0, true, offsets));
     }
@@ -189,7 +190,7 @@ static qkv_tensor *class_rows(qkv_tape *t, qkv_model *m, const qkv_tokens *batch
 
 qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n,
                         float *probabilities) {
-    if (qkv_model_config(m->model)->task != QKV_TASK_CLASSIFY)
+    if (qkv_task_of(qkv_model_config(m->model))->shape.head != QKV_HEAD_CLASSES)
         return qkv_fail(QKV_USAGE, "this model was trained to %s, not to classify",
                         qkv_text_model_task(m));
     return qkv_rows_of_texts(m, texts, n, class_rows, (size_t)m->labels.n, probabilities);

@@ -7,45 +7,6 @@
 
 #include <pthread.h>
 
-qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *config) {
-    qkv_task_spec spec = {.bos = qkv_tokenizer_special(tok, QKV_TOK_BOS),
-                          .eos = qkv_tokenizer_special(tok, QKV_TOK_EOS),
-                          .mask = qkv_tokenizer_special(tok, QKV_TOK_MASK),
-                          .bare_source = !config->source_eos,
-                          .vocab_size = (int32_t)qkv_tokenizer_size(tok)};
-    /* BERT's tokenizers begin and end a text with [CLS] and [SEP]. */
-    if (spec.bos < 0) spec.bos = qkv_tokenizer_special(tok, QKV_TOK_CLS);
-    if (spec.eos < 0) spec.eos = qkv_tokenizer_special(tok, QKV_TOK_SEP);
-    /* Special tokens come first in tokenizers trained here; elsewhere only that run is spared. */
-    for (int role = 0; role < QKV_TOK_SPECIALS; role++) {
-        const int32_t id = qkv_tokenizer_special(tok, (qkv_special)role);
-        if (id >= 0 && id < 8 && id >= spec.n_special) spec.n_special = id + 1;
-    }
-    return spec;
-}
-
-qkv_corpus_shape qkv_corpus_shape_of(qkv_task_kind task) {
-    static const qkv_corpus_shape shapes[QKV_TASK_COUNT] = {
-        [QKV_TASK_CLASSIFY] = QKV_CORPUS_LABELLED, [QKV_TASK_TRANSLATE] = QKV_CORPUS_PARALLEL,
-        [QKV_TASK_LM] = QKV_CORPUS_STREAM,         [QKV_TASK_MLM] = QKV_CORPUS_LINES,
-        [QKV_TASK_EMBED] = QKV_CORPUS_LINES,
-    };
-    return shapes[task];
-}
-
-qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config) {
-    const qkv_task_kind task = (qkv_task_kind)config->task;
-    const bool framed = task == QKV_TASK_TRANSLATE || task == QKV_TASK_LM; /* by the task itself */
-    return (qkv_tokenise_spec){.sides = task == QKV_TASK_TRANSLATE ? 2 : 1,
-                               .no_special = framed,
-                               .join = task == QKV_TASK_LM,
-                               .chars = task == QKV_TASK_CLASSIFY && config->ngrams > 0 &&
-                                        config->ngram_chars > 0,
-                               .max_tokens = task == QKV_TASK_LM ? 0
-                                             : framed            ? config->max_len - 1
-                                                                 : config->max_len};
-}
-
 qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_config *config,
                                    const qkv_trees *trees) {
     if (config->position != QKV_POSITION_STRUCTURAL) return QKV_OK;
@@ -155,8 +116,7 @@ qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out) {
     *out = NULL;
     /* Sessions of decoders pack the weights when the first of them begins:
      * not under the eyes of another call. */
-    if (qkv_task_shapes[qkv_model_config(m->model)->task].decoder)
-        QKV_TRY(qkv_model_pack(m->model));
+    if (qkv_task_of(qkv_model_config(m->model))->shape.decoder) QKV_TRY(qkv_model_pack(m->model));
     pthread_mutex_lock(&m->tapes->lock);
     *out = m->tapes->idle.n ? m->tapes->idle.at[--m->tapes->idle.n] : NULL;
     pthread_mutex_unlock(&m->tapes->lock);
@@ -205,7 +165,7 @@ static qkv_status in_file(qkv_status status, const char *path) {
 
 static qkv_status check_vocabulary(const qkv_text_model *m, const qkv_config *config,
                                    const char *folder) {
-    if (config->task == QKV_TASK_CLASSIFY && m->labels.n != config->classes)
+    if (qkv_task_of(config)->shape.head == QKV_HEAD_CLASSES && m->labels.n != config->classes)
         return qkv_fail(QKV_BAD_FILE, "%s: %d labels for %lld classes", folder, m->labels.n,
                         (long long)config->classes);
     if (m->spec.vocab_size > config->vocab_size)
@@ -221,7 +181,7 @@ static qkv_status open_shortlist(qkv_text_model *m, const qkv_config *config, co
         config->target_vocab_size ? config->target_vocab_size : config->vocab_size;
     qkv_buf_clear(path);
     QKV_TRY(qkv_path_join(path, folder, QKV_SHORTLIST_FILE));
-    if (config->task != QKV_TASK_TRANSLATE || !qkv_file_exists(path->data)) return QKV_OK;
+    if (!qkv_task_of(config)->shortlist || !qkv_file_exists(path->data)) return QKV_OK;
     return qkv_shortlist_open(path->data, (int32_t)config->vocab_size, (int32_t)targets,
                               &m->shortlist);
 }
@@ -271,8 +231,7 @@ void qkv_text_model_close(qkv_text_model *m) {
 }
 
 const char *qkv_text_model_task(const qkv_text_model *m) {
-    const qkv_task *task = qkv_task_get((qkv_task_kind)qkv_model_config(m->model)->task);
-    return task ? task->name : "embed";
+    return qkv_task_of(qkv_model_config(m->model))->name;
 }
 
 const char *qkv_text_model_label(const qkv_text_model *m, size_t i) {

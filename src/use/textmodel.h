@@ -31,15 +31,9 @@ void qkv_text_model_count_cut(const qkv_text_model *m, size_t n);
 qkv_status qkv_text_model_session(const qkv_text_model *m, qkv_session **out);
 void qkv_text_model_give_back(const qkv_text_model *m, qkv_session *s);
 
-/* What a task needs to know of a tokenizer and a configuration. */
-qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *config);
-
-/* How a task's texts become ids. */
-qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config);
-/* The trees too, for a model that has structural positions: there must be some then. */
+/* How texts become ids (qkv_tokenise_spec_of), the trees too, for a model that has structural positions: there must be some then. */
 qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_config *config,
                                    const qkv_trees *trees);
-qkv_corpus_shape qkv_corpus_shape_of(qkv_task_kind task);
 
 /* A tokenizer file or folder to open, or the name of a kind to train on the corpus,
  * with config's vocab_size. */

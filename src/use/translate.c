@@ -16,6 +16,7 @@ typedef struct job {
     qkv_constraints constraints;
     qkv_encoding *sources, *prefixes; /* ids, the end of text included */
     qkv_search_item *items;
+    int32_t begin;   /* the id that every translation goes on from */
     qkv_arena lists; /* of allowed tokens, and the trees */
     qkv_translations *out;
     void **blocks;
@@ -24,7 +25,8 @@ typedef struct job {
 /* ---- options ---- */
 
 static qkv_status check(const qkv_text_model *m, const qkv_translate_options *o) {
-    if (qkv_model_config(m->model)->task != QKV_TASK_TRANSLATE)
+    const qkv_shape shape = qkv_task_of(qkv_model_config(m->model))->shape;
+    if (!shape.encoder || !shape.decoder)
         return qkv_fail(QKV_USAGE, "this model was trained to %s, not to translate",
                         qkv_text_model_task(m));
     if (m->spec.eos < 0)
@@ -119,7 +121,9 @@ static qkv_status limit_all(job *j) {
  * the translation goes on from the beginning of text. */
 static qkv_status make_items(job *j) {
     const qkv_config *c = qkv_model_config(j->m->model);
-    const int32_t *begin = j->m->spec.bos >= 0 ? &j->m->spec.bos : &j->m->spec.eos;
+    const qkv_task *task = qkv_task_of(c);
+    const qkv_frame source = qkv_task_frame(task, &j->m->spec, 0);
+    j->begin = qkv_task_frame(task, &j->m->spec, 1).before;
     QKV_TRY_ALLOC(j->items = qkv_zalloc(j->n, sizeof *j->items));
     for (size_t i = 0; i < j->n; i++) {
         qkv_encoding *e = &j->sources[i];
@@ -127,15 +131,15 @@ static qkv_status make_items(job *j) {
         int32_t *ids = qkv_realloc(e->ids, (e->n + 1) * sizeof *ids);
         if (!ids) return QKV_FAILED;
         e->ids = ids;
-        if (!j->m->spec.bare_source) ids[e->n] = j->m->spec.eos;
+        if (source.after >= 0) ids[e->n] = source.after;
         int64_t most = j->options->max_tokens ? j->options->max_tokens : 2 * (int64_t)e->n + 10;
         /* Learned positions end there. */
         if (c->arch == QKV_ARCH_TRANSFORMER &&
             qkv_config_position(c, true) == QKV_POSITION_LEARNED && most > c->max_len)
             most = c->max_len;
         j->items[i] = (qkv_search_item){.src = ids,
-                                        .n_src = (int32_t)e->n + (j->m->spec.bare_source ? 0 : 1),
-                                        .begin = begin,
+                                        .n_src = (int32_t)e->n + (source.after >= 0 ? 1 : 0),
+                                        .begin = &j->begin,
                                         .n_begin = 1,
                                         .prefix = j->prefixes[i].ids,
                                         .n_prefix = (int32_t)j->prefixes[i].n,

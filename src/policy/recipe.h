@@ -1,0 +1,55 @@
+/* Recipes: what is chosen for those who leave it to us, by the kind of work and the size of the
+ * data. They stand together in recipes.c, each number with its reason; a task's row names one.
+ * Sizes of models are presets (model/preset.def), chosen by the same facts. */
+#ifndef QKV_POLICY_RECIPE_H
+#define QKV_POLICY_RECIPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Tokens of training data below which a corpus is little, or middling. */
+enum { QKV_LITTLE_TOKENS = 200000, QKV_MIDDLING_TOKENS = 2000000 };
+
+typedef struct qkv_recipe {
+    /* the tokenizer, where none is named */
+    const char *tokenizer; /* a kind: "word", "wordpiece", "bpe" */
+    bool lowercase;        /* fold case, unless a tokenizer is named */
+    bool byte_level;       /* split into GPT-2's words of bytes, so that any text can be written */
+    int64_t bytes_per_entry; /* bytes of text per entry of the vocabulary */
+    int64_t vocab_most;      /* entries at most; at least 500 */
+    /* the model, where no preset is named */
+    bool labels;             /* presets for texts with labels (preset.def: .labels) */
+    const char *regularizer; /* started from a model of another task, take dropout and n-grams from
+                                 this preset; NULL: keep the model's own */
+    /* the training */
+    int64_t passes[3];       /* over little, middling and much text */
+    double smoothing;        /* of labels */
+    bool smooth_overfit;     /* also where one batch is to be learned by heart */
+    int64_t average[2];      /* validations whose weights are averaged: little text, more text */
+    bool adamw_from_scratch; /* pre-norm Transformers take AdamW instead of Muon */
+} qkv_recipe;
+
+extern const qkv_recipe qkv_recipe_labels;  /* texts with labels */
+extern const qkv_recipe qkv_recipe_pairs;   /* a text becomes another */
+extern const qkv_recipe qkv_recipe_writing; /* running text, to be continued */
+extern const qkv_recipe qkv_recipe_reading; /* running text, to be understood */
+
+/* Entries of a vocabulary trained on `bytes` of text. */
+int64_t qkv_recipe_vocab(const qkv_recipe *r, int64_t bytes);
+/* Passes over `tokens` of training data; half as many, rounded up, from weights that were trained
+ * before: mlm, then 3 passes of fine-tuning, has 91.85 % on IMDb (docs/RESULTS.md). */
+int64_t qkv_recipe_passes(const qkv_recipe *r, int64_t tokens, bool goes_on);
+/* Validations to average over. */
+int64_t qkv_recipe_average(const qkv_recipe *r, int64_t tokens);
+/* Tokens of a batch: some sixty updates per pass, between 512 and 4,096 tokens. */
+int64_t qkv_recipe_batch(int64_t tokens);
+/* The learning rate. Post-norm stacks diverge at rates that pre-norm tolerates, and fine-tuning at
+ * the full rate forgets: both get 0.3 of it. */
+double qkv_recipe_rate(bool muon, int64_t d_model, bool gentle);
+
+/* What of a classifier's n-grams depends on the size of the data, where it was left to us (*chars
+ * −1, *buckets 0): n-grams of characters where there is little text, and rows enough for most of
+ * the n-grams and no more. */
+void qkv_recipe_ngrams(int64_t bytes, int64_t classes, int64_t *chars, int64_t *buckets);
+
+#endif
