@@ -501,10 +501,36 @@ typedef struct qkv_evaluate_options {
     const char *tokenize;                /* translators: see qkv_score_request */
 } qkv_evaluate_options;
 
-/* Scores the model on files like those of training (NULL at the end), as a table or a JSON object;
- * options may be NULL. */
+/* Of one class: precision, recall, their harmonic mean, and the rows that have it. */
+typedef struct qkv_class_score {
+    const char *label;
+    double precision, recall, f1;
+    int64_t support;
+} qkv_class_score;
+
+/* What a model scores on some files. What a task has no use for is NaN or NULL. */
+typedef struct qkv_evaluation {
+    const char *task;
+    int64_t examples, left_out, cut; /* rows; without text; too long for the model */
+    int64_t targets, right;          /* answers asked for (tokens, or rows), and right ones */
+    int64_t bytes;                   /* of the texts that were to be predicted */
+    double loss, accuracy;           /* mean of nats per target; right / targets */
+    double perplexity, bits_per_byte;
+    size_t n_classes;
+    const qkv_class_score *classes;
+    double macro_f1;
+    const int64_t *confusion;       /* n_classes × n_classes: rows are true, columns answers */
+    double bleu, chrf2, chrf2_plus; /* translators */
+    void *memory;
+} qkv_evaluation;
+
+/* Scores the model on files like those of training (NULL at the end); options may be NULL. To be
+ * freed, also after a failure. The model must stay open until then. */
 QKV_API qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
-                                const qkv_evaluate_options *options, bool json, char **text);
+                                const qkv_evaluate_options *options, qkv_evaluation *out);
+QKV_API void qkv_evaluation_free(qkv_evaluation *e);
+/* The evaluation as a table, or a JSON object. */
+QKV_API qkv_status qkv_evaluation_show(const qkv_evaluation *e, qkv_show how, char **text);
 
 typedef struct qkv_score_request {
     const char *hypotheses;        /* a file of translations, one a line */

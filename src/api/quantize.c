@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "model/weights.h"
 
+#include <math.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -15,10 +17,16 @@ static const char *const copied[] = {"tokenizer.json", QKV_SHORTLIST_FILE, NULL}
 /* Scores worth comparing, where evaluation gives them. */
 static const struct {
     const char *key;
+    size_t field;  /* of qkv_evaluation */
     double factor; /* shares are shown in per cent */
     int digits;
-} compared[] = {{"accuracy", 100, 2}, {"macro_f1", 100, 2},    {"bleu", 1, 2}, {"chrf", 1, 2},
-                {"perplexity", 1, 3}, {"bits_per_byte", 1, 4}, {"loss", 1, 4}};
+} compared[] = {{"accuracy", offsetof(qkv_evaluation, accuracy), 100, 2},
+                {"macro_f1", offsetof(qkv_evaluation, macro_f1), 100, 2},
+                {"bleu", offsetof(qkv_evaluation, bleu), 1, 2},
+                {"chrf", offsetof(qkv_evaluation, chrf2), 1, 2},
+                {"perplexity", offsetof(qkv_evaluation, perplexity), 1, 3},
+                {"bits_per_byte", offsetof(qkv_evaluation, bits_per_byte), 1, 4},
+                {"loss", offsetof(qkv_evaluation, loss), 1, 4}};
 #define N_COMPARED (sizeof compared / sizeof *compared)
 
 typedef struct side {
@@ -68,19 +76,14 @@ static qkv_status write_folder(qkv_text_model *m, const qkv_quantize_request *r,
 
 static qkv_status take_scores(qkv_text_model *m, const char *const *files, side *out) {
     if (!files || !files[0]) return QKV_OK;
-    char *text;
-    qkv_json doc;
-    QKV_TRY(qkv_evaluate(m, files, NULL, true, &text));
-    const size_t len = strlen(text);
-    const qkv_json_limits limits = {.bytes = len, .nodes = len + 1, .depth = 16};
-    qkv_status status = qkv_json_parse(&doc, "scores", text, len, limits);
+    qkv_evaluation e;
+    const qkv_status status = qkv_evaluate(m, files, NULL, &e);
     for (size_t i = 0; status == QKV_OK && i < N_COMPARED; i++) {
-        qkv_json_at at;
-        out->has[i] = qkv_json_member(qkv_json_root(&doc), compared[i].key, &at);
-        if (out->has[i]) out->score[i] = compared[i].factor * qkv_json_number(at);
+        const double score = *(const double *)((const char *)&e + compared[i].field);
+        out->has[i] = !isnan(score);
+        out->score[i] = compared[i].factor * score;
     }
-    if (status == QKV_OK) qkv_json_free(&doc);
-    qkv_text_free(text);
+    qkv_evaluation_free(&e);
     return status;
 }
 

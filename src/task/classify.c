@@ -1,6 +1,7 @@
 /* classify: one text, one of a set of labels. Targets are per sequence. */
 #include "task/task.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The characters of the examples' texts, where the data has them. */
@@ -53,6 +54,25 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
                                      .n_right = n_right});
 }
 
+/* The answers of a batch: softmax, the largest, the loss of the true class. */
+static qkv_status count(qkv_tape *t, qkv_model *m, const qkv_batch *b, qkv_tally *sum) {
+    qkv_tensor *logits = qkv_model_classify(t, m, &b->src);
+    QKV_TRY(qkv_tape_status(t));
+    qkv_kern_get()->softmax(logits->data, logits->data, logits->rows, logits->cols);
+    for (int64_t i = 0; i < b->n_targets; i++) {
+        const real *p = logits->data + i * logits->ld;
+        const int32_t truth = b->targets[i];
+        int32_t answer = 0;
+        for (int32_t k = 1; k < sum->classes; k++)
+            if (p[k] > p[answer]) answer = k;
+        sum->confusion[truth * sum->classes + answer]++;
+        sum->n_right += truth == answer;
+        sum->loss -= log(fmax((double)p[truth], 1e-30));
+    }
+    sum->n_targets += b->n_targets;
+    return QKV_OK;
+}
+
 /* A classifier grows too sure of itself long before it grows worse, which raises its loss: so more
  * right answers are better, and among equals the lower loss. With n-grams the votes are weighed
  * again for each validation, which makes up for that. */
@@ -73,4 +93,5 @@ const qkv_task qkv_task_classify = {
     .score = score,
     .assemble = assemble,
     .loss = loss,
+    .count = count,
 };

@@ -155,3 +155,21 @@ qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec
     if (loss) *loss = root;
     return QKV_OK;
 }
+
+qkv_status qkv_task_count(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
+                          const qkv_batcher *b, const int64_t *examples, int64_t n,
+                          qkv_tally *sum) {
+    const qkv_task *task = qkv_task_of(qkv_model_config(m));
+    qkv_batch batch = {.n_sequences = n};
+    qkv_loss_out out;
+    if (task->count) {
+        task->assemble(t, spec, b, examples, n, &batch);
+        QKV_TRY(qkv_tape_status(t));
+        return task->count(t, m, &batch, sum);
+    }
+    QKV_TRY(qkv_task_forward(t, m, spec, b, examples, n, &batch, NULL, &out));
+    sum->loss += out.loss;
+    sum->n_right += out.n_right;
+    sum->n_targets += batch.n_targets;
+    return QKV_OK;
+}

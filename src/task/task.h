@@ -58,6 +58,14 @@ typedef struct qkv_frame {
     int32_t before, after;
 } qkv_frame;
 
+/* Answers counted over batches, when a model is evaluated. */
+typedef struct qkv_tally {
+    double loss; /* Σ over targets */
+    int64_t n_right, n_targets;
+    int64_t *confusion; /* of a head of classes: [truth][answer], else NULL */
+    int32_t classes;
+} qkv_tally;
+
 typedef struct qkv_task {
     const char *name;
     const char *help; /* what it learns, in a few words; NULL: it cannot be trained */
@@ -81,6 +89,8 @@ typedef struct qkv_task {
     /* The loss of a batch (1×1, a root of backward): the sum over its targets. */
     qkv_tensor *(*loss)(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,
                         int64_t *n_right);
+    /* Counts the answers to an assembled batch; NULL: by the loss alone. */
+    qkv_status (*count)(qkv_tape *t, qkv_model *m, const qkv_batch *b, qkv_tally *sum);
 } qkv_task;
 
 typedef enum qkv_task_kind {
@@ -116,6 +126,10 @@ qkv_status qkv_task_words(const qkv_tokenizer *tok, const qkv_task_spec *spec, b
 qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                             const qkv_batcher *b, const int64_t *examples, int64_t n,
                             qkv_batch *batch, qkv_tensor **loss, qkv_loss_out *out);
+
+/* Runs one batch in EVAL mode and counts its answers. */
+qkv_status qkv_task_count(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
+                          const qkv_batcher *b, const int64_t *examples, int64_t n, qkv_tally *sum);
 
 /* ---- for the tasks ---- */
 

@@ -1,0 +1,143 @@
+/* What was counted, as a table for people or as a JSON object. */
+#include "report/evaluate.h"
+#include "draw/table.h"
+
+enum { MOST_COLUMNS = 12 }; /* classes up to which the table of answers is shown */
+
+/* ---- JSON ---- */
+
+typedef struct number {
+    const char *key;
+    double value;
+} number;
+
+static void put_numbers(qkv_json_out *j, const number *rows, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        qkv_json_put_key(j, rows[i].key);
+        qkv_json_put_real(j, rows[i].value, 9);
+    }
+}
+
+static void classes_json(const qkv_evaluation *e, qkv_json_out *j) {
+    qkv_json_put_key(j, "classes");
+    qkv_json_open(j, '{');
+    for (size_t k = 0; k < e->n_classes; k++) {
+        const qkv_class_score r = e->classes[k];
+        qkv_json_put_key(j, e->classes[k].label);
+        qkv_json_open(j, '{');
+        put_numbers(j,
+                    (const number[]){{"precision", r.precision},
+                                     {"recall", r.recall},
+                                     {"f1", r.f1},
+                                     {"support", (double)r.support}},
+                    4);
+        qkv_json_close(j, '}');
+    }
+    qkv_json_close(j, '}');
+    put_numbers(j, (const number[]){{"macro_f1", e->macro_f1}}, 1);
+    qkv_json_put_key(j, "confusion");
+    qkv_json_open(j, '[');
+    for (size_t k = 0; k < e->n_classes; k++) {
+        qkv_json_open(j, '[');
+        for (size_t i = 0; i < e->n_classes; i++)
+            qkv_json_put_int(j, e->confusion[k * e->n_classes + i]);
+        qkv_json_close(j, ']');
+    }
+    qkv_json_close(j, ']');
+}
+
+static void put_json(const qkv_evaluation *e, qkv_buf *out) {
+    qkv_json_out j = qkv_json_begin(out, 0);
+    qkv_json_open(&j, '{');
+    qkv_json_put_key(&j, "task");
+    qkv_json_put_text(&j, e->task);
+    put_numbers(&j,
+                (const number[]){{"examples", (double)e->examples},
+                                 {"left_out", (double)e->left_out},
+                                 {"cut", (double)e->cut},
+                                 {"targets", (double)e->targets},
+                                 {"loss", e->loss},
+                                 {"accuracy", e->accuracy}},
+                6);
+    if (e->confusion)
+        classes_json(e, &j);
+    else
+        put_numbers(&j,
+                    (const number[]){{"perplexity", e->perplexity},
+                                     {"bits_per_byte", e->bits_per_byte},
+                                     {"bytes", (double)e->bytes}},
+                    3);
+    const qkv_scores *counted = e->memory;
+    if (counted->translated) qkv_likeness_json(&counted->likeness, &j);
+    qkv_json_close(&j, '}');
+    qkv_buf_putc(out, '\n');
+}
+
+/* ---- tables ---- */
+
+static qkv_status classes_table(const qkv_evaluation *e, qkv_buf *out) {
+    static const char *const head[] = {"class", "precision", "recall", "F1", "rows"};
+    qkv_table t = qkv_table_begin("lrrrr");
+    for (size_t i = 0; i < 5; i++) qkv_table_cell(&t, "%s", head[i]);
+    for (size_t k = 0; k < e->n_classes; k++) {
+        const qkv_class_score r = e->classes[k];
+        qkv_table_cell(&t, "%s", e->classes[k].label);
+        qkv_table_cell(&t, "%.4f", r.precision);
+        qkv_table_cell(&t, "%.4f", r.recall);
+        qkv_table_cell(&t, "%.4f", r.f1);
+        qkv_table_cell(&t, "%lld", (long long)r.support);
+    }
+    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = 100}, out);
+    qkv_table_free(&t);
+    return status;
+}
+
+/* Rows are the true classes, columns the answers. */
+static qkv_status confusion_table(const qkv_evaluation *e, qkv_buf *out) {
+    char align[MOST_COLUMNS + 2] = "l";
+    for (size_t k = 0; k < e->n_classes; k++) align[k + 1] = 'r';
+    qkv_table t = qkv_table_begin(align);
+    qkv_table_cell(&t, "true \\ answered");
+    for (size_t k = 0; k < e->n_classes; k++) qkv_table_cell(&t, "%s", e->classes[k].label);
+    for (size_t k = 0; k < e->n_classes; k++) {
+        qkv_table_cell(&t, "%s", e->classes[k].label);
+        for (size_t i = 0; i < e->n_classes; i++)
+            qkv_table_cell(&t, "%lld", (long long)e->confusion[k * e->n_classes + i]);
+    }
+    qkv_buf_putc(out, '\n');
+    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = 100}, out);
+    qkv_table_free(&t);
+    return status;
+}
+
+static void put_table(const qkv_evaluation *e, qkv_buf *out) {
+    if (e->left_out || e->cut)
+        qkv_buf_printf(out, "rows: %lld, %lld left out as empty, %lld cut to the longest text\n",
+                       (long long)e->examples, (long long)e->left_out, (long long)e->cut);
+    if (!e->confusion) {
+        qkv_buf_printf(out,
+                       "loss %.4f nats   perplexity %.3f   bits per byte %.4f   (%lld tokens)\n",
+                       e->loss, e->perplexity, e->bits_per_byte, (long long)e->targets);
+        const qkv_scores *counted = e->memory;
+        if (counted->translated) qkv_likeness_table(&counted->likeness, out);
+        return;
+    }
+    qkv_buf_printf(out, "accuracy %.2f %%   macro F1 %.4f   loss %.4f   (%lld of %lld right)\n\n",
+                   100 * e->accuracy, e->macro_f1, e->loss, (long long)e->right,
+                   (long long)e->targets);
+    qkv_status status = classes_table(e, out);
+    if (status == QKV_OK && e->n_classes <= MOST_COLUMNS) status = confusion_table(e, out);
+    if (status != QKV_OK) out->status = status;
+}
+
+qkv_status qkv_evaluation_show(const qkv_evaluation *e, qkv_show how, char **text) {
+    qkv_buf out = {0};
+    *text = NULL;
+    (how == QKV_SHOW_JSON ? put_json : put_table)(e, &out);
+    const qkv_status status = out.status;
+    if (status == QKV_OK)
+        *text = out.data;
+    else
+        qkv_buf_free(&out);
+    return status;
+}
