@@ -583,7 +583,8 @@ static void test_presets_by_size(void **state) {
     for (int task = 0; task < QKV_TASK_COUNT; task++)
         for (int attention = 0; attention < 2; attention++)
             for (int64_t tokens = 0, width = 0; tokens <= INT64_MAX / 8; tokens = 8 * tokens + 1) {
-                const char *name = qkv_preset_for(task == QKV_TASK_CLASSIFY, tokens, attention);
+                const char *name =
+                    qkv_preset_for(task == QKV_TASK_CLASSIFY, tokens, attention)->name;
                 qkv_config config;
                 qkv_config_default(&config);
                 config.task = task;
@@ -593,14 +594,14 @@ static void test_presets_by_size(void **state) {
                 assert_true(config.d_model >= width);
                 width = config.d_model;
             }
-    assert_string_equal(qkv_preset_for(true, 199999, false), "classifier-small");
-    assert_string_equal(qkv_preset_for(true, 199999, true), "classifier");
-    assert_string_equal(qkv_preset_for(true, 200000, false), "classifier");
-    assert_string_equal(qkv_preset_for(true, 80000000, false), "classifier-large");
-    assert_string_equal(qkv_preset_for(false, 199999, false), "tiny");
-    assert_string_equal(qkv_preset_for(false, 4999999, true), "small");
-    assert_string_equal(qkv_preset_for(false, 49999999, false), "medium");
-    assert_string_equal(qkv_preset_for(false, 50000000, false), "base");
+    assert_string_equal(qkv_preset_for(true, 199999, false)->name, "classifier-small");
+    assert_string_equal(qkv_preset_for(true, 199999, true)->name, "classifier");
+    assert_string_equal(qkv_preset_for(true, 200000, false)->name, "classifier");
+    assert_string_equal(qkv_preset_for(true, 80000000, false)->name, "classifier-large");
+    assert_string_equal(qkv_preset_for(false, 199999, false)->name, "tiny");
+    assert_string_equal(qkv_preset_for(false, 4999999, true)->name, "small");
+    assert_string_equal(qkv_preset_for(false, 49999999, false)->name, "medium");
+    assert_string_equal(qkv_preset_for(false, 50000000, false)->name, "base");
 }
 
 /* What a description says a training step keeps is what the tape keeps. */

@@ -148,6 +148,7 @@ qkv_status qkv_settings_set(const qkv_settings *groups, size_t n, const char *ke
     size_t g;
     const qkv_setting *row = qkv_settings_find(groups, n, key, &g);
     if (!row) return unknown_key(groups, n, key);
+    if (groups[g].given) groups[g].given[row - groups[g].rows] = true;
     if (row->type == QKV_SETTING_CHOICE || row->type == QKV_SETTING_TEXT)
         return set_text(&groups[g], row, value);
     qkv_json doc;
@@ -183,6 +184,11 @@ qkv_status qkv_settings_assign(const qkv_settings *groups, size_t n, const char 
     return QKV_OK;
 }
 
+bool qkv_settings_given(const qkv_settings *s, const char *key) {
+    const qkv_setting *row = qkv_settings_find(s, 1, key, NULL);
+    return row && s->given && s->given[row - s->rows];
+}
+
 static bool listed(const char *const *list, const char *key) {
     for (; list && *list; list++)
         if (strcmp(*list, key) == 0) return true;
@@ -194,6 +200,7 @@ static qkv_status read_member(const qkv_settings *groups, size_t n, qkv_json_at 
     size_t g;
     const qkv_setting *row = qkv_settings_find(groups, n, key, &g);
     if (!row) return unknown_key(groups, n, key);
+    if (groups[g].given) groups[g].given[row - groups[g].rows] = true;
     if (qkv_json_kind_of(at) != QKV_JSON_STRING) {
         char shown[40];
         snprintf(shown, sizeof shown, "%.10g", qkv_json_number(at));

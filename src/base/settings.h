@@ -48,7 +48,10 @@ typedef struct qkv_settings {
     const qkv_setting *rows;
     size_t n;
     void *values;
+    bool *given; /* n: which keys somebody has set; or NULL, where nobody asks */
 } qkv_settings;
+
+enum { QKV_SETTINGS_MAX = 128 }; /* rows of a table, for arrays of `given` */
 
 void qkv_settings_default(const qkv_settings *s);
 
@@ -61,6 +64,9 @@ qkv_status qkv_settings_assign(const qkv_settings *groups, size_t n, const char 
 /* The row named `key` (NULL: none) and, in *group, where it was found. */
 const qkv_setting *qkv_settings_find(const qkv_settings *groups, size_t n, const char *key,
                                      size_t *group);
+
+/* Whether somebody has set `key`: a wish, even where it is what the default would be. */
+bool qkv_settings_given(const qkv_settings *s, const char *key);
 
 /* Reads the members of a JSON object. A key that no table has is refused unless it is in `foreign`
  * (NULL-terminated, or NULL: none), which are other programs' keys. */

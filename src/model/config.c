@@ -39,7 +39,7 @@ static const qkv_setting rows[] = {
 };
 
 qkv_settings qkv_config_settings(qkv_config *config) {
-    return (qkv_settings){rows, sizeof rows / sizeof *rows, config};
+    return (qkv_settings){.rows = rows, .n = sizeof rows / sizeof *rows, .values = config};
 }
 
 void qkv_config_default(qkv_config *config) {
@@ -179,10 +179,10 @@ qkv_status qkv_config_preset(qkv_config *config, const char *name) {
                     name);
 }
 
-const char *qkv_preset_for(bool labels, int64_t tokens, bool attention) {
+const qkv_preset *qkv_preset_for(bool labels, int64_t tokens, bool attention) {
     for (size_t i = 0; i < N_PRESETS; i++)
         if (tokens < presets[i].below && presets[i].labels == labels &&
             !(attention && presets[i].no_attention))
-            return presets[i].name;
+            return &presets[i];
     return NULL;
 }

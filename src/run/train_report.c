@@ -245,6 +245,15 @@ static qkv_status say_data(qkv_run *r) {
     return status;
 }
 
+/* What was chosen for those who named no preset, and why. */
+static qkv_status say_choice(qkv_run *r) {
+    if (!r->chosen) return QKV_OK;
+    QKV_TRY(qkv_run_note(r, "chosen    %s, since there are %s rows (%s tokens);", r->chosen->is,
+                         group((double)r->corpus.n).text,
+                         group((double)qkv_encoded_tokens(&r->train_ids)).text));
+    return qkv_run_note(r, "          %s", r->chosen->instead);
+}
+
 static qkv_status say_model(qkv_run *r) {
     const qkv_config *c = qkv_model_config(r->model);
     return qkv_run_note(
@@ -275,6 +284,7 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
                          "warning   %s of the validation rows are in the training data too (the "
                          "first: line %lld); their figures flatter",
                          group((double)r->n_shared).text, (long long)r->first_shared));
+    QKV_TRY(say_choice(r));
     QKV_TRY(say_model(r));
     QKV_TRY(qkv_run_note(r, "training  %s steps of %s tokens, lr %.3g, %d thread%s%s",
                          group((double)l->steps).text,

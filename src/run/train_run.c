@@ -15,6 +15,7 @@
 #include "store/checkpoint.h"
 #include "train/parallel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <ftw.h>
 #include <math.h>
@@ -52,6 +53,8 @@ static qkv_status assign_init(qkv_run *r) {
  * that nobody asks for is 0, to be chosen from the data. */
 static qkv_status assign(qkv_run *r, const char *preset) {
     qkv_settings groups[2] = {qkv_config_settings(&r->config), qkv_train_settings(&r->train)};
+    assert(groups[0].n <= QKV_SETTINGS_MAX);
+    groups[0].given = r->given;
     qkv_config_default(&r->config);
     qkv_settings_default(&groups[1]);
     r->config.vocab_size = 0;
@@ -340,12 +343,14 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
 
 /* ---- the run ---- */
 
-/* By an estimate: a token has some four bytes. A preset without attention is none for
- * those who ask for some kind of it. */
-static const char *preset_by_size(const qkv_run *r) {
-    const qkv_config *c = &r->config;
+/* By an estimate: a token has some four bytes. Recurrent presets are skipped when the user chose
+ * positions or an attention pattern. */
+static const qkv_preset *preset_by_size(qkv_run *r) {
+    qkv_settings s = qkv_config_settings(&r->config);
+    s.given = r->given;
     return qkv_preset_for(r->task->recipe->labels, corpus_bytes(&r->corpus) / 4,
-                          c->position != QKV_POSITION_LEARNED || c->attention != QKV_PATTERN_FULL);
+                          qkv_settings_given(&s, "position") ||
+                              qkv_settings_given(&s, "attention"));
 }
 
 /* The tokenizer and the ids; with `folder` the tokenizer is kept there, or found. */
@@ -376,7 +381,10 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
                                    "split alike; use cut or skip");
     QKV_TRY(read_texts(r));
     if (folder) QKV_TRY(open_folder(r));
-    if (!request->preset && !request->init) QKV_TRY(assign(r, preset_by_size(r)));
+    if (!request->preset && !request->init) {
+        r->chosen = preset_by_size(r);
+        QKV_TRY(assign(r, r->chosen->name));
+    }
     if (r->task->corpus == QKV_CORPUS_LABELLED) r->config.classes = r->corpus.labels.n;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;

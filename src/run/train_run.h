@@ -12,6 +12,8 @@ typedef struct qkv_run {
     const qkv_train_request *request;
     bool folder; /* the request's `out` is made and used */
     const qkv_task *task;
+    bool given[QKV_SETTINGS_MAX]; /* by row of the model's settings: a wish of the request */
+    const qkv_preset *chosen;     /* the preset that was chosen for the request; or NULL */
     qkv_config config;
     qkv_train_config train;
     qkv_corpus corpus, valid_corpus;
