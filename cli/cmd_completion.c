@@ -33,7 +33,9 @@ static bool print_word(void *user, const char *word, size_t n) {
 static void bash_words(const char *path, const char *summary, const cli_command *c) {
     (void)summary;
     printf("    '%s') echo '", path);
+    const char *name, *help;
     for (size_t i = 0; i < c->n_subcommands; i++) printf("%s ", c->subcommands[i].name);
+    for (size_t i = 0; c->first && c->first(i, &name, &help); i++) printf("%s ", name);
     const cli_option *rows;
     const size_t n = cli_rows(c, &rows);
     for (size_t i = 0; i < n; i++) printf("--%s ", rows[i].name);
@@ -88,6 +90,13 @@ static void fish_command(const char *path, const char *summary, const cli_comman
         fish_condition(path);
         printf(" -f -a %s -d ", c->subcommands[i].name);
         fish_quoted(c->subcommands[i].summary);
+        putchar('\n');
+    }
+    const char *name, *help;
+    for (size_t i = 0; c->first && c->first(i, &name, &help); i++) {
+        fish_condition(path);
+        printf(" -f -a %s -d ", name);
+        fish_quoted(help);
         putchar('\n');
     }
     const cli_option *rows;

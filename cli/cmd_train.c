@@ -46,9 +46,18 @@ static const cli_option options[] = {
     CLI_OPTION_THREADS,
 };
 
+static int no_task(void) {
+    char list[256] = "";
+    const char *name, *summary;
+    for (size_t i = 0; qkv_task_row(i, &name, &summary); i++) {
+        const size_t len = strlen(list);
+        snprintf(list + len, sizeof list - len, "%s%s", i ? ", " : "", name);
+    }
+    return cli_usage_error("train what? %s: \"qkv train --help\"", list);
+}
+
 static int run(const cli_args *a) {
-    if (a->n_rest < 1)
-        return cli_usage_error("train what? classify, translate, lm or mlm: \"qkv train --help\"");
+    if (a->n_rest < 1) return no_task();
     const bool find = cli_flag(a, "find-lr");
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     char **set = cli_pairs(a);
@@ -79,7 +88,7 @@ static int run(const cli_args *a) {
 }
 
 const cli_command command_train = {
-    .usage = "classify|translate|lm|mlm --train FILE… --out DIR [options]",
+    .usage = "TASK --train FILE… --out DIR [options]",
     .examples = "qkv train classify --train reviews.tsv --out reviews\n"
                 "qkv train translate --train train.de train.en --valid val.de val.en --out de-en\n"
                 "qkv train lm --train shakespeare.txt --tokenizer char --out bard --minutes 10\n",
@@ -89,6 +98,7 @@ const cli_command command_train = {
     CLI_OPTIONS(options),
     .keys = CLI_KEYS_TRAINING | CLI_KEYS_MODEL,
     .no_keys = "task classes", /* from the command and from the data */
+    .first = qkv_task_row,
     .max_rest = 1,
     .run = run,
 };

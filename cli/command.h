@@ -22,6 +22,8 @@ struct cli_command {
     size_t n_options;
     unsigned keys;       /* CLI_KEYS_…: the tables of the library whose keys are options too */
     const char *no_keys; /* but not these, which the command finds out itself: "task classes" */
+    /* the rows, of a table of the library, that the first plain argument names one of; or NULL */
+    bool (*first)(size_t i, const char **name, const char **summary);
     size_t min_rest, max_rest;     /* how many plain arguments */
     int (*run)(const cli_args *a); /* returns the exit code */
     const cli_entry

@@ -63,6 +63,13 @@ static void print_options(FILE *out, cli_style s, const cli_command *c) {
     fprintf(out, "  %s-h, --help%s%*s this text\n", s.accent, s.off, 16, "");
 }
 
+/* What the first argument may be; the usage names it in capitals. */
+static void print_first(FILE *out, cli_style s, const cli_command *c) {
+    cli_entry e = {0};
+    fprintf(out, "\n%s%.*s%s\n", s.bold, (int)strcspn(c->usage, " "), c->usage, s.off);
+    for (size_t i = 0; c->first(i, &e.name, &e.summary); i++) print_entries(out, s, &e, 1);
+}
+
 void cli_help(FILE *out, const char *path, const char *summary, const cli_command *c) {
     cli_style s = cli_style_for(out);
     fprintf(out, "%s%s%s: %s\n", s.bold, path, s.off, summary);
@@ -76,6 +83,7 @@ void cli_help(FILE *out, const char *path, const char *summary, const cli_comman
     }
     fprintf(out, "\n%sUsage%s: %s %s\n", s.bold, s.off, path, c->usage ? c->usage : "[options]");
     if (c->about) fprintf(out, "\n%s\n", c->about);
+    if (c->first) print_first(out, s, c);
     if (c->subcommands) {
         fprintf(out, "\n%sCommands%s\n", s.bold, s.off);
         print_entries(out, s, c->subcommands, c->n_subcommands);

@@ -62,6 +62,13 @@ static void put_leaf(FILE *out, const char *path, const cli_command *c) {
         put_text(out, c->about);
         fputc('\n', out);
     }
+    const char *name, *summary;
+    if (c->first) fprintf(out, ".SS %.*s\n", (int)strcspn(c->usage, " "), c->usage);
+    for (size_t i = 0; c->first && c->first(i, &name, &summary); i++) {
+        fprintf(out, ".TP\n\\fB%s\\fR\n", name);
+        put_text(out, summary);
+        fputc('\n', out);
+    }
     const cli_option *rows;
     const size_t n = cli_rows(c, &rows);
     if (n) fprintf(out, ".SS Options of %s\n", path);

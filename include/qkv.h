@@ -255,8 +255,11 @@ typedef struct qkv_train_row {
     qkv_text second; /* translate: the target; classify: the second text of a pair */
 } qkv_train_row;
 
+/* Row i of the table of tasks that can be trained; false past its end. */
+QKV_API bool qkv_task_row(size_t i, const char **name, const char **summary);
+
 typedef struct qkv_train_request {
-    const char *task;          /* classify, translate, lm, mlm */
+    const char *task;          /* the name of a row: "classify", "translate", "lm", "mlm" */
     const char *const *train;  /* files, NULL at the end */
     const qkv_train_row *rows; /* instead of files: read during the call, and the caller's */
     size_t n_rows;

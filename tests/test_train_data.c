@@ -180,7 +180,7 @@ static void whole_words(void **state) {
     int64_t n, words = 0, hidden = 0;
     const int64_t *examples = qkv_batcher_get(&b, 0, &n);
     qkv_batch batch = {.n_sequences = n};
-    qkv_task_row(QKV_TASK_MLM)->assemble(&t, &spec, &b, examples, n, &batch);
+    qkv_task_at(QKV_TASK_MLM)->assemble(&t, &spec, &b, examples, n, &batch);
     assert_ok(qkv_tape_status(&t));
     static int32_t by_row[N * LENGTH];
     assert_int_equal(batch.src.rows, N * LENGTH);

@@ -32,7 +32,7 @@ typedef struct worker {
 
 /* Batch i, on this thread. */
 static void run_batch(worker *w, qkv_model *m, const qkv_batcher *b, int64_t i) {
-    const qkv_task *task = qkv_task_row(QKV_TASK_CLASSIFY);
+    const qkv_task *task = qkv_task_at(QKV_TASK_CLASSIFY);
     const qkv_task_spec spec = {0};
     int64_t n;
     const int64_t *examples = qkv_batcher_get(b, i, &n);

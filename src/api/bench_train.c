@@ -45,7 +45,7 @@ static bool is_own(const char *pair) {
 /* The work that stands for a task. */
 static const char *work_of_task(const char *task) {
     for (size_t i = 0; qkv_bench_work_names[i]; i++) {
-        const qkv_task *row = qkv_task_row(qkv_bench_work_find(qkv_bench_work_names[i])->task);
+        const qkv_task *row = qkv_task_at(qkv_bench_work_find(qkv_bench_work_names[i])->task);
         if (strcmp(row->name, task) == 0) return qkv_bench_work_names[i];
     }
     return task;
@@ -217,7 +217,7 @@ static qkv_status read_data(const qkv_bench_args *args, plan *p, qkv_encoded *ou
         paths[n++] = path;
     qkv_corpus corpus;
     const qkv_corpus_spec spec = {
-        .shape = qkv_task_row((int)p->work->task)->corpus, .paths = paths, .n_paths = n};
+        .shape = qkv_task_at((int)p->work->task)->corpus, .paths = paths, .n_paths = n};
     QKV_TRY(qkv_corpus_read(&corpus, &spec));
     qkv_tokenizer *tok = NULL;
     qkv_status status = qkv_tokenizer_for(qkv_bench_text(args, "tokenizer", "word"), &corpus,

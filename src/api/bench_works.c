@@ -68,7 +68,7 @@ static int32_t zipf(uint64_t i, int64_t vocab) {
 
 qkv_status qkv_bench_work_make(const qkv_bench_work *w, const qkv_config *config,
                                qkv_encoded *out) {
-    const qkv_task *task = qkv_task_row(w->task);
+    const qkv_task *task = qkv_task_at(w->task);
     const int64_t vocab = config->vocab_size;
     uint64_t drawn = 0;
     int32_t *ids = NULL;
@@ -141,7 +141,7 @@ static qkv_status read_lines(id_reader *r, bool labelled, qkv_encoded *out) {
 }
 
 qkv_status qkv_bench_work_read(const char *path, const qkv_config *config, qkv_encoded *out) {
-    const qkv_task *task = qkv_task_row((qkv_task_kind)config->task);
+    const qkv_task *task = qkv_task_at((qkv_task_kind)config->task);
     qkv_file file;
     QKV_TRY(qkv_file_open(path, SIZE_MAX / 2, &file));
     id_reader r = {

@@ -70,22 +70,24 @@ static qkv_status assign(qkv_run *r, const char *preset) {
 }
 
 static qkv_status find_task(qkv_run *r) {
-    const char *names[QKV_TASKS];
+    QKV_VEC(const char *) names = {0};
     qkv_buf list = {0};
-    size_t n = 0;
     const qkv_task *row;
-    for (int i = 0; (row = qkv_task_row(i)); i++) {
+    for (int i = 0; !r->task && (row = qkv_task_at(i)); i++) {
         if (!qkv_task_trains(row)) continue;
-        if (strcmp(row->name, r->request->task) == 0) return r->task = row, QKV_OK;
-        qkv_buf_printf(&list, "%s%s", n ? ", " : "", row->name);
-        names[n++] = row->name;
+        if (strcmp(row->name, r->request->task) == 0) r->task = row;
+        qkv_buf_printf(&list, "%s%s", names.n ? ", " : "", row->name);
+        if (!QKV_PUSH(names, row->name)) break;
     }
-    const char *near = qkv_nearest(r->request->task, names, n);
-    const qkv_status status = qkv_fail(QKV_USAGE, "there is no task \"%.40s\"; %s%s",
-                                       r->request->task, near ? "did you mean " : "there are ",
-                                       near        ? near
-                                       : list.data ? list.data
-                                                   : "");
+    const char *near = qkv_nearest(r->request->task, names.at, names.n);
+    qkv_status status = QKV_OK;
+    if (!r->task)
+        status = qkv_fail(QKV_USAGE, "there is no task \"%.40s\"; %s%s", r->request->task,
+                          near ? "did you mean " : "there are ",
+                          near        ? near
+                          : list.data ? list.data
+                                      : "");
+    qkv_free(names.at);
     qkv_buf_free(&list);
     return status;
 }

@@ -7,19 +7,24 @@
 
 /* ---- the table ---- */
 
+/* tests/toy builds the command with one task more. */
+#ifndef QKV_TASKS_DEF
+#define QKV_TASKS_DEF "task/tasks.def"
+#endif
+
 #define TASK(id, name) extern const qkv_task qkv_task_##name;
-#include "task/tasks.def"
+#include QKV_TASKS_DEF
 #undef TASK
 
-static const qkv_task *const table[QKV_TASK_COUNT] = {
+static const qkv_task *const table[] = {
 #define TASK(id, name) &qkv_task_##name,
-#include "task/tasks.def"
+#include QKV_TASKS_DEF
 #undef TASK
 };
 
-const char *const qkv_task_names[QKV_TASK_COUNT + 1] = {
+const char *const qkv_task_names[] = {
 #define TASK(id, name) #name,
-#include "task/tasks.def"
+#include QKV_TASKS_DEF
 #undef TASK
     NULL};
 
@@ -31,8 +36,19 @@ const qkv_task *qkv_task_of(const qkv_config *c) {
     return table[c->task];
 }
 
-const qkv_task *qkv_task_row(int i) {
-    return i < QKV_TASK_COUNT ? table[i] : NULL;
+const qkv_task *qkv_task_at(int i) {
+    return i < (int)(sizeof table / sizeof *table) ? table[i] : NULL;
+}
+
+bool qkv_task_row(size_t i, const char **name, const char **summary) {
+    const qkv_task *row;
+    for (int k = 0; (row = qkv_task_at(k)); k++)
+        if (qkv_task_trains(row) && i-- == 0) {
+            *name = row->name;
+            *summary = row->help;
+            return true;
+        }
+    return false;
 }
 
 /* ---- texts to ids ---- */
@@ -73,7 +89,7 @@ qkv_frame qkv_task_frame(const qkv_task *task, const qkv_task_spec *spec, int si
     qkv_frame frame = {.before = -1, .after = -1};
     if (reads && mark == QKV_MARK_END && !spec->bare_source) frame.after = spec->eos;
     if (!reads && mark == QKV_MARK_BEGIN)
-        frame.before = spec->bos >= 0 ? spec->bos : task->sides == 2 ? spec->eos : -1;
+        frame.before = spec->bos >= 0 ? spec->bos : task->shape.encoder ? spec->eos : -1;
     return frame;
 }
 

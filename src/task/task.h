@@ -99,12 +99,12 @@ typedef enum qkv_task_kind {
 #undef TASK
     QKV_TASK_COUNT
 } qkv_task_kind;
-enum { QKV_TASKS = QKV_TASK_COUNT };
 
 /* The row of a configuration's task. */
 const qkv_task *qkv_task_of(const qkv_config *c);
-/* Row i of the table; NULL past its end. */
-const qkv_task *qkv_task_row(int i);
+/* Row i of the table; NULL past its end (qkv_task_row, for programs, leaves out those that cannot be
+ * trained). */
+const qkv_task *qkv_task_at(int i);
 static inline bool qkv_task_trains(const qkv_task *task) {
     return task->loss != NULL;
 }

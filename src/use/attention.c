@@ -206,7 +206,8 @@ static qkv_status put_titles(looking *l, qkv_attention_parts *out) {
 static qkv_status look(looking *l, qkv_tape *t, qkv_attention_parts *out) {
     qkv_translations said = {0};
     qkv_status status = qkv_texts_encode(l->m, &l->text, 1, true, &l->source);
-    const bool translates = qkv_task_of(qkv_model_config(l->m->model))->sides == 2;
+    const qkv_shape shape = qkv_task_of(qkv_model_config(l->m->model))->shape;
+    const bool translates = shape.encoder && shape.decoder;
     if (status == QKV_OK && translates) status = encode_target(l, &said);
     if (status == QKV_OK) status = run_pass(l, t);
     t->onlooker = NULL;
@@ -219,7 +220,8 @@ static qkv_status look(looking *l, qkv_tape *t, qkv_attention_parts *out) {
 qkv_status qkv_attention_of(const qkv_text_model *m, const qkv_text *text, const qkv_text *target,
                             qkv_attention_parts *out) {
     *out = (qkv_attention_parts){0};
-    if (target && qkv_task_of(qkv_model_config(m->model))->sides != 2)
+    const qkv_shape shape = qkv_task_of(qkv_model_config(m->model))->shape;
+    if (target && !(shape.encoder && shape.decoder))
         return qkv_fail(QKV_USAGE, "a target is for translators; this model was trained to %s",
                         qkv_text_model_task(m));
     qkv_tape *t;
