@@ -2,6 +2,7 @@
 #include "fuzz.h"
 #include "base/mem.h"
 #include "data/trees.h"
+#include "nn/position.h"
 
 #include <string.h>
 

@@ -54,12 +54,9 @@ static void make_batch(tiny_batch *b, const int32_t *lengths, int32_t step, int3
     for (int32_t r = 0; r < b->rows; r++) b->ids[r] = (r * step + offset) % 11;
     for (int32_t s = 0; s < b->n; s++) {
         int32_t first = b->start[s], n = b->start[s + 1] - first;
-        uint8_t *d = b->distance + b->tree_start[s];
         for (int32_t i = 0; i < n; i++) {
             b->next[first + i] = i + 1 < n ? b->ids[first + i + 1] : 0;
-            b->depth[first + i] = i ? b->depth[first + i / 2] + 1 : 0;
-            for (int32_t j = 0; j < i; j++)
-                d[i * n + j] = d[j * n + i] = (uint8_t)(d[i / 2 * n + j] + 1);
+            b->head[first + i] = i ? i / 2 : -1;
         }
     }
 }

@@ -483,7 +483,7 @@ static void test_misuse(void **state) {
     qkv_cache_free(cache);
     qkv_model_free(m);
     m = tiny_model("task=classify position=structural", false, 1);
-    b.tokens.tree_depth = NULL;
+    b.tokens.column[QKV_COLUMN_NODES] = NULL;
     qkv_tape_begin(&tape, QKV_EVAL, 1, 1);
     qkv_model_classify(&tape, m, &b.tokens);
     assert_fails(qkv_tape_status(&tape), QKV_USAGE, "CoNLL-U");

@@ -74,7 +74,7 @@ static void over_long_rows(void **state) {
 
 /* The characters that an example keeps, all of them ASCII. */
 static void assert_chars(const qkv_encoded *e, int64_t example, const char *expected) {
-    const qkv_chars chars = qkv_encoded_chars(e, example);
+    const qkv_cells chars = qkv_encoded_cells(e, QKV_COLUMN_CHARS, example);
     assert_int_equal(chars.n, strlen(expected));
     for (int64_t i = 0; i < chars.n; i++) assert_int_equal(chars.at[i], expected[i]);
 }
@@ -85,14 +85,19 @@ static void characters(void **state) {
     static const char text[] = " Wie\t\n geht\xc2\xa0\xe4\xb8\xad? ";
     static const int32_t expected[] = {'W', 'i', 'e', ' ', 'g', 'e', 'h', 't', ' ', 0x4e2d, '?'};
     int32_t chars[sizeof text];
-    const int64_t n = qkv_tokenise_chars((qkv_text){text, sizeof text - 1}, chars);
+    int64_t n;
+    const qkv_encoding none = {0};
+    const qkv_column_source source = {.text = {text, sizeof text - 1}, .e = &none};
+    assert_true(qkv_column_room(QKV_COLUMN_CHARS, &source) <= (int64_t)sizeof text);
+    assert_ok(qkv_column_make(QKV_COLUMN_CHARS, &source, chars, &n));
     assert_int_equal(n, sizeof expected / sizeof *expected);
     assert_memory_equal(chars, expected, sizeof expected);
     /* each example has those of its row, a pair's two on two lines */
     qkv_tokenizer *tok = word_tokenizer();
     qkv_row rows[] = {{.text = {"a b", 3}}, {.text = {"c", 1}, .second = {"d", 1}}};
     const qkv_corpus corpus = {.rows = rows, .n = 2};
-    const qkv_tokenise_spec spec = {.sides = 1, .no_special = true, .chars = true};
+    const qkv_tokenise_spec spec = {
+        .sides = 1, .no_special = true, .columns = qkv_column_bit(QKV_COLUMN_CHARS)};
     qkv_tokenise_counts counts;
     qkv_encoded e;
     qkv_encoded_init(&e, 1);
@@ -116,8 +121,10 @@ static void characters_of_pieces(void **state) {
     assert_ok(qkv_tokenizer_parse("marks", marks, sizeof marks - 1, &tok));
     qkv_row rows[] = {{.text = {" ab  c de f ", 12}}, {.text = {"gh", 2}}, {.text = {"i j", 3}}};
     qkv_row pair = {.text = {"a b", 3}, .second = {"c", 1}};
-    const qkv_tokenise_spec spec = {
-        .sides = 1, .max_tokens = 3, .too_long = QKV_TOO_LONG_SPLIT, .chars = true};
+    const qkv_tokenise_spec spec = {.sides = 1,
+                                    .max_tokens = 3,
+                                    .too_long = QKV_TOO_LONG_SPLIT,
+                                    .columns = qkv_column_bit(QKV_COLUMN_CHARS)};
     qkv_tokenise_counts counts;
     qkv_encoded e;
     qkv_encoded_init(&e, 1);

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "data/corpus.h"
 #include "data/tokenise.h"
+#include "nn/position.h"
 
 #include <stdlib.h>
 #include <unistd.h>

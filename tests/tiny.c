@@ -3,33 +3,28 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Path lengths of a random tree over one sequence: the parent of node i is an earlier one. */
+/* A random tree over one sequence: the parent of node i is an earlier one. */
 static void make_tree(tiny_batch *b, int32_t s, uint64_t seed) {
-    int32_t first = b->start[s], n = b->start[s + 1] - first, parent[TINY_ROWS];
-    uint8_t *d = b->distance + b->tree_start[s];
+    const int32_t first = b->start[s], n = b->start[s + 1] - first;
     for (int32_t i = 0; i < n; i++) {
-        parent[i] =
-            i ? (int32_t)qkv_rng_below((qkv_rng){seed, 7}, (uint64_t)(first + i), (uint64_t)i) : 0;
-        b->depth[first + i] = i ? b->depth[first + parent[i]] + 1 : 0;
-        for (int32_t j = 0; j < i; j++)
-            d[i * n + j] = d[j * n + i] = (uint8_t)(d[parent[i] * n + j] + 1);
-        d[i * n + i] = 0;
+        b->node[first + i] = i;
+        b->head[first + i] =
+            i ? (int32_t)qkv_rng_below((qkv_rng){seed, 7}, (uint64_t)(first + i), (uint64_t)i) : -1;
     }
+    b->nodes[s] = (qkv_cells){b->node + first, n};
+    b->heads[s] = (qkv_cells){b->head + first, n};
 }
 
 void tiny_batch_make(tiny_batch *b, const int32_t *lengths, int32_t n, int32_t vocab,
                      int32_t classes, uint64_t seed) {
     memset(b, 0, sizeof *b);
     b->n = n;
-    int64_t tree = 0;
     for (int32_t s = 0; s < n; s++) {
         b->start[s + 1] = b->start[s] + lengths[s];
-        b->tree_start[s] = tree;
-        tree += (int64_t)lengths[s] * lengths[s];
         b->label[s] = s % classes;
     }
     b->rows = b->start[n];
-    assert_true(n <= TINY_SEQUENCES && b->rows <= TINY_ROWS && tree <= (int64_t)sizeof b->distance);
+    assert_true(n <= TINY_SEQUENCES && b->rows <= TINY_ROWS);
     for (int32_t r = 0; r < b->rows; r++)
         b->ids[r] = (int32_t)qkv_rng_below((qkv_rng){seed, 3}, (uint64_t)r, (uint64_t)vocab);
     for (int32_t s = 0; s < n; s++) {
@@ -37,12 +32,11 @@ void tiny_batch_make(tiny_batch *b, const int32_t *lengths, int32_t n, int32_t v
         for (int32_t r = b->start[s]; r < b->start[s + 1]; r++)
             b->next[r] = r + 1 < b->start[s + 1] ? b->ids[r + 1] : 0;
     }
-    b->tokens = (qkv_tokens){.layout = {.n = n, .start = b->start},
-                             .ids = b->ids,
-                             .rows = b->rows,
-                             .tree_distance = b->distance,
-                             .tree_start = b->tree_start,
-                             .tree_depth = b->depth};
+    b->tokens =
+        (qkv_tokens){.layout = {.n = n, .start = b->start},
+                     .ids = b->ids,
+                     .rows = b->rows,
+                     .column = {[QKV_COLUMN_NODES] = b->nodes, [QKV_COLUMN_HEADS] = b->heads}};
 }
 
 qkv_status tiny_build(const char *assignments, qkv_model **out) {

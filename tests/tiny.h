@@ -14,9 +14,9 @@
 typedef struct tiny_batch {
     int32_t n, rows;
     int32_t start[TINY_SEQUENCES + 1];
-    int32_t ids[TINY_ROWS], next[TINY_ROWS], depth[TINY_ROWS], label[TINY_SEQUENCES];
-    uint8_t distance[TINY_ROWS * 64];
-    int64_t tree_start[TINY_SEQUENCES];
+    int32_t ids[TINY_ROWS], next[TINY_ROWS], node[TINY_ROWS], head[TINY_ROWS],
+        label[TINY_SEQUENCES];
+    qkv_cells nodes[TINY_SEQUENCES], heads[TINY_SEQUENCES];
     qkv_tokens tokens; /* points into this struct: do not copy it */
 } tiny_batch;
 

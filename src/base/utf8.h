@@ -6,12 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A text's code points. */
-typedef struct qkv_chars {
-    const int32_t *at;
-    int64_t n;
-} qkv_chars;
-
 /* Decodes one code point at s (n > 0 bytes there). Returns its length 1…4; on a malformed sequence
  * (overlong forms, surrogates and values over 10FFFF too) returns 1 and sets *cp to −1. */
 int qkv_utf8_decode(const char *s, size_t n, int32_t *cp);

@@ -16,11 +16,10 @@ void qkv_encoded_free(qkv_encoded *e) {
         qkv_free(e->start);
         qkv_free(e->label);
     }
-    qkv_free(e->node.at);
-    qkv_free(e->head.at);
-    qkv_free(e->head_start.at);
-    qkv_free(e->chars.at);
-    qkv_free(e->char_start.at);
+    for (int c = 0; c < QKV_COLUMNS; c++) {
+        qkv_free(e->column[c].cells.at);
+        qkv_free(e->column[c].start.at);
+    }
     *e = (qkv_encoded){0};
 }
 
@@ -111,20 +110,10 @@ qkv_status qkv_encoded_label(qkv_encoded *e, int32_t label) {
     return QKV_OK;
 }
 
-qkv_status qkv_encoded_tree(qkv_encoded *e, const int32_t *nodes, const int32_t *heads,
-                            int64_t n_heads) {
-    const int64_t *start = &e->start[e->n_seq - e->sides];
-    if (e->head_start.n == 0 && !QKV_PUSH(e->head_start, 0)) return QKV_FAILED;
-    for (int64_t i = start[0]; i < start[e->sides]; i++)
-        if (!QKV_PUSH(e->node, i < start[1] ? nodes[i - start[0]] : 0)) return QKV_FAILED;
-    for (int64_t i = 0; i < n_heads; i++)
-        if (!QKV_PUSH(e->head, heads[i])) return QKV_FAILED;
-    return QKV_PUSH(e->head_start, (int64_t)e->head.n) ? QKV_OK : QKV_FAILED;
-}
-
-qkv_status qkv_encoded_add_chars(qkv_encoded *e, const int32_t *chars, int64_t n) {
-    if (e->char_start.n == 0 && !QKV_PUSH(e->char_start, 0)) return QKV_FAILED;
+qkv_status qkv_encoded_put(qkv_encoded *e, qkv_column column, const int32_t *cells, int64_t n) {
+    struct qkv_encoded_column *c = &e->column[column];
+    if (c->start.n == 0 && !QKV_PUSH(c->start, 0)) return QKV_FAILED;
     for (int64_t i = 0; i < n; i++)
-        if (!QKV_PUSH(e->chars, chars[i])) return QKV_FAILED;
-    return QKV_PUSH(e->char_start, (int64_t)e->chars.n) ? QKV_OK : QKV_FAILED;
+        if (!QKV_PUSH(c->cells, cells[i])) return QKV_FAILED;
+    return QKV_PUSH(c->start, (int64_t)c->cells.n) ? QKV_OK : QKV_FAILED;
 }

@@ -7,7 +7,7 @@
 #define QKV_DATA_ENCODED_H
 
 #include "base/file.h"
-#include "base/utf8.h"
+#include "base/column.h"
 
 /* Where ids go that are not to be kept in memory: a file, in blocks, with a hash over them. */
 enum { QKV_SPILL = 1 << 20 };
@@ -28,15 +28,12 @@ typedef struct qkv_encoded {
     int32_t *label; /* n, or NULL */
     size_t ids_cap, seq_cap;
     int64_t n_seq; /* sequences added so far: n·sides when whole */
-    /* Trees of the texts, when there are any: the node of each token of the first side, beside
-     * `ids` (0 for a target's); the heads of nodes 0 … of example i are head[head_start[i]] …
-     * head[head_start[i + 1] − 1]. */
-    QKV_VEC(int32_t) node, head;
-    QKV_VEC(int64_t) head_start;
-    /* The characters of the texts, when they are wanted: chars[char_start[i]] …
-     * chars[char_start[i + 1] − 1] of example i. */
-    QKV_VEC(int32_t) chars;
-    QKV_VEC(int64_t) char_start;
+    /* Columns beside the ids, those that are kept (start.n > 0): numbers start[i] … start[i + 1] − 1
+     * of cells are those of example i, of its first side. */
+    struct qkv_encoded_column {
+        QKV_VEC(int32_t) cells;
+        QKV_VEC(int64_t) start;
+    } column[QKV_COLUMNS];
     qkv_spill *spill; /* ids are written there, and `ids` stays NULL; or NULL */
     qkv_file map; /* ids, start and label lie in this file, and nothing can be added; or zeros */
 } qkv_encoded;
@@ -52,19 +49,16 @@ qkv_status qkv_encoded_extend(qkv_encoded *e, const int32_t *ids, int64_t n);
 /* Gives the last whole example its label; use for all examples or for none. */
 qkv_status qkv_encoded_label(qkv_encoded *e, int32_t label);
 
-/* Gives the last whole example its tree: a node for each token of its first side, and the nodes'
- * heads. Use for all examples or none. */
-qkv_status qkv_encoded_tree(qkv_encoded *e, const int32_t *nodes, const int32_t *heads,
-                            int64_t n_heads);
-
-/* Gives the last whole example the n characters of its text. Use for all examples or none. */
-qkv_status qkv_encoded_add_chars(qkv_encoded *e, const int32_t *chars, int64_t n);
-/* Those of an example; none where they are not kept.
- * They stay where they are until more are added. */
-static inline qkv_chars qkv_encoded_chars(const qkv_encoded *e, int64_t example) {
-    if (e->char_start.n == 0) return (qkv_chars){0};
-    const int64_t *start = &e->char_start.at[example];
-    return (qkv_chars){e->chars.at + start[0], start[1] - start[0]};
+/* Gives the last whole example its n numbers of a column. Use for all examples or for none. */
+qkv_status qkv_encoded_put(qkv_encoded *e, qkv_column column, const int32_t *cells, int64_t n);
+/* Those of an example; none where they are not kept. They stay where they are until more are
+ * added. */
+static inline qkv_cells qkv_encoded_cells(const qkv_encoded *e, qkv_column column,
+                                          int64_t example) {
+    const struct qkv_encoded_column *c = &e->column[column];
+    if (c->start.n == 0) return (qkv_cells){0};
+    const int64_t *start = &c->start.at[example];
+    return (qkv_cells){c->cells.at + start[0], start[1] - start[0]};
 }
 
 static inline const int32_t *qkv_encoded_ids(const qkv_encoded *e, int64_t example, int side,

@@ -2,7 +2,6 @@
 #include "data/tokenise.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "base/utf8.h"
 
 enum { BLOCK = 1024 };
 
@@ -35,104 +34,44 @@ static qkv_status encode_pairs(const qkv_tokenizer *tok, const qkv_encode_option
 static qkv_status encode_side(const qkv_tokenizer *tok, const qkv_tokenise_spec *spec, block *b,
                               int side) {
     const bool split = spec->too_long == QKV_TOO_LONG_SPLIT && spec->max_tokens > 0;
-    const qkv_encode_options options = {.no_special = spec->no_special,
-                                        .offsets = spec->trees || (spec->chars && split),
-                                        .max_tokens =
-                                            split ? (size_t)INT32_MAX : (size_t)spec->max_tokens};
+    const qkv_encode_options options = {
+        .no_special = spec->no_special,
+        .offsets = (spec->columns & QKV_COLUMNS_TREE) || (spec->columns && split),
+        .max_tokens = split ? (size_t)INT32_MAX : (size_t)spec->max_tokens};
     if (spec->sides == 1 && b->n > 0 && b->rows[0]->second.data)
         return encode_pairs(tok, &options, b);
     for (size_t i = 0; i < b->n; i++) b->texts[i] = side ? b->rows[i]->second : b->rows[i]->text;
     return qkv_tokenizer_encode_batch(tok, b->texts, b->n, &options, b->sides[side]);
 }
 
-static uint32_t leading_space(qkv_text t) {
-    uint32_t n = 0;
-    while (n < t.len && (unsigned char)t.data[n] <= ' ') n++;
-    return n;
-}
-
-void qkv_tokenise_nodes(const qkv_tree *tree, qkv_text text, const qkv_encoding *e,
-                        int32_t *nodes) {
-    /* The tree's text is the row's but for white space at the ends. */
-    const uint32_t lead = leading_space(text), own = leading_space(tree->text);
-    for (size_t i = 0; i < e->n; i++)
-        nodes[i] = e->end[i] <= lead
-                       ? 0
-                       : qkv_tree_node(tree, (e->begin[i] > lead ? e->begin[i] - lead : 0) + own,
-                                       e->end[i] - lead + own);
-}
-
-/* Gives the example just added, whose first side is tokens `at` … of the row's text, its tree. */
-static qkv_status add_tree(const qkv_tokenise_spec *spec, const qkv_row *row, const qkv_encoding *e,
-                           int64_t at, qkv_encoded *out) {
-    const bool pair = row->second.data && spec->sides == 1; /* two texts in one sequence */
-    const qkv_tree *tree = pair ? NULL : qkv_trees_find(spec->trees, row->text);
-    if (!tree)
-        return qkv_fail(QKV_BAD_FILE, "row of line %lld: %s \"%.*s\"", (long long)row->line,
-                        pair ? "a pair of texts has no tree:"
-                             : "no tree of the CoNLL-U file has the text",
-                        (int)(row->text.len < 60 ? row->text.len : 60), row->text.data);
-    int32_t *nodes = qkv_alloc(e->n * sizeof *nodes);
-    if (!nodes) return QKV_FAILED;
-    qkv_tokenise_nodes(tree, row->text, e, nodes);
-    const qkv_status status = qkv_encoded_tree(out, nodes + at, tree->head, tree->n + 1);
-    qkv_free(nodes);
-    return status;
-}
-
-int64_t qkv_tokenise_chars(qkv_text text, int32_t *out) {
-    int64_t n = 0;
-    bool gap = false;
-    for (size_t at = 0; at < text.len;) {
-        int32_t c;
-        at += (size_t)qkv_utf8_decode(text.data + at, text.len - at, &c);
-        const bool space = (c >= '\t' && c <= '\r') || c == ' ' || c == 0xa0 || c == 0x3000;
-        if (!space && gap && n) out[n++] = ' ';
-        if (!space) out[n++] = c;
-        gap = space;
+/* Gives the example just added, tokens from … to − 1 of the row's text, its columns. */
+static qkv_status add_columns(const qkv_tokenise_spec *spec, const qkv_row *row,
+                              const qkv_encoding *e, int64_t from, int64_t to, qkv_encoded *out) {
+    qkv_column_source s = {
+        .text = row->text, .e = e, .from = from, .to = to, .trees = spec->trees, .line = row->line};
+    if (spec->sides == 1) s.second = row->second; /* two texts in one sequence */
+    for (qkv_column c = 0; c < QKV_COLUMNS; c++) {
+        if (!(spec->columns & qkv_column_bit(c))) continue;
+        int64_t n;
+        int32_t *cells = qkv_alloc((size_t)qkv_column_room(c, &s) * sizeof *cells);
+        if (!cells) return QKV_FAILED;
+        qkv_status status = qkv_column_make(c, &s, cells, &n);
+        if (status == QKV_OK) status = qkv_encoded_put(out, c, cells, n);
+        qkv_free(cells);
+        QKV_TRY(status);
     }
-    return n;
-}
-
-/* Gives the example just added the characters of its text; a pair's stand on two lines. */
-static qkv_status add_chars(qkv_text text, qkv_text second, qkv_encoded *out) {
-    int32_t *chars = qkv_alloc((text.len + 1 + second.len) * sizeof *chars);
-    if (!chars) return QKV_FAILED;
-    int64_t n = qkv_tokenise_chars(text, chars);
-    if (second.len) {
-        chars[n++] = '\n';
-        n += qkv_tokenise_chars(second, chars + n);
-    }
-    const qkv_status status = qkv_encoded_add_chars(out, chars, n);
-    qkv_free(chars);
-    return status;
+    return QKV_OK;
 }
 
 const char *const qkv_too_long_names[] = {"cut", "split", "skip", NULL};
 
-/* The part of its text that tokens from … to − 1 of an encoding with offsets stand for. */
-static qkv_text part_of(qkv_text text, const qkv_encoding *e, int64_t from, int64_t to) {
-    size_t begin = text.len, end = 0;
-    for (int64_t i = from; i < to; i++) {
-        if (e->begin[i] >= e->end[i]) continue; /* what the tokenizer adds */
-        if (e->begin[i] < begin) begin = e->begin[i];
-        if (e->end[i] > end) end = e->end[i];
-    }
-    return (qkv_text){text.data + begin, end > begin ? end - begin : 0};
-}
-
-/* One text as several examples of at most max_tokens. Each has its own characters; those of a pair
- * have all of the pair's, as an offset does not say in which of the two texts it lies. */
+/* One text as several examples of at most max_tokens. */
 static qkv_status add_pieces(const qkv_tokenise_spec *spec, const qkv_row *row,
                              const qkv_encoding *e, qkv_encoded *out) {
     for (int64_t at = 0, n = (int64_t)e->n, end; at < n; at = end) {
         end = n - at < spec->max_tokens ? n : at + spec->max_tokens;
         QKV_TRY(qkv_encoded_add(out, e->ids + at, end - at));
-        if (spec->trees) QKV_TRY(add_tree(spec, row, e, at, out));
-        if (spec->chars) {
-            const qkv_text own = row->second.data ? row->text : part_of(row->text, e, at, end);
-            QKV_TRY(add_chars(own, row->second, out));
-        }
+        QKV_TRY(add_columns(spec, row, e, at, end, out));
         if (row->label >= 0) QKV_TRY(qkv_encoded_label(out, row->label));
     }
     return QKV_OK;
@@ -157,8 +96,8 @@ static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *o
         for (int side = 0; side < spec->sides; side++)
             QKV_TRY((spec->join ? qkv_encoded_extend : qkv_encoded_add)(
                 out, b->sides[side][i].ids, (int64_t)b->sides[side][i].n));
-        if (spec->trees) QKV_TRY(add_tree(spec, b->rows[i], &b->sides[0][i], 0, out));
-        if (spec->chars) QKV_TRY(add_chars(b->rows[i]->text, b->rows[i]->second, out));
+        const qkv_encoding *first = &b->sides[0][i];
+        QKV_TRY(add_columns(spec, b->rows[i], first, 0, (int64_t)first->n, out));
         if (b->rows[i]->label >= 0) QKV_TRY(qkv_encoded_label(out, b->rows[i]->label));
     }
     return QKV_OK;

@@ -3,6 +3,7 @@
 #define QKV_DATA_TOKENISE_H
 
 #include "data/corpus.h"
+#include "data/columns.h"
 #include "data/encoded.h"
 
 /* What becomes of a side over max_tokens. */
@@ -19,8 +20,8 @@ typedef struct qkv_tokenise_spec {
     bool join;          /* all rows become one stream */
     int64_t max_tokens; /* a longer side is cut here; 0: no limit */
     qkv_too_long too_long;
-    bool chars;             /* every example keeps the characters of its text too */
-    const qkv_trees *trees; /* every text (source) must have one here, and gets it; or NULL */
+    unsigned columns;       /* that every example keeps beside its ids: bits of qkv_column */
+    const qkv_trees *trees; /* of the texts, for columns that are made of them; or NULL */
 } qkv_tokenise_spec;
 
 typedef struct qkv_tokenise_counts {
@@ -32,14 +33,5 @@ typedef struct qkv_tokenise_counts {
 qkv_status qkv_tokenise(const qkv_tokenizer *tok, const qkv_corpus *corpus, const bool *take,
                         const qkv_tokenise_spec *spec, qkv_encoded *out,
                         qkv_tokenise_counts *counts);
-
-/* The node in its text's tree of each token of an encoding with offsets; nodes has room for
- * e->n. */
-void qkv_tokenise_nodes(const qkv_tree *tree, qkv_text text, const qkv_encoding *e, int32_t *nodes);
-
-/* A text as n-grams of characters see it: its code points, white space as one blank, none at the
- * ends (−1 for what is no UTF-8). Returns how many;
- * `out` has room for as many as the text has bytes. */
-int64_t qkv_tokenise_chars(qkv_text text, int32_t *out);
 
 #endif

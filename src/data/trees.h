@@ -50,8 +50,4 @@ const qkv_tree *qkv_trees_find(const qkv_trees *t, qkv_text text);
 /* The node of the token that is bytes begin … end − 1 of the text. */
 int32_t qkv_tree_node(const qkv_tree *tree, uint32_t begin, uint32_t end);
 
-/* For nodes 0 … n of a tree given by heads: depth[i], and distance[i·(n + 1) + j], the edges
- * between i and j (255 for more). */
-void qkv_tree_measure(const int32_t *head, int32_t n, int32_t *depth, uint8_t *distance);
-
 #endif

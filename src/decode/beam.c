@@ -438,26 +438,16 @@ static qkv_status join(const qkv_search_item *items, int32_t n, bool sources, qk
     return QKV_OK;
 }
 
-/* The trees of the sources, if they have some. */
-static qkv_status join_trees(const qkv_search_item *items, int32_t n, qkv_arena *arena,
-                             qkv_tokens *src) {
-    if (!items[0].tree_depth) return QKV_OK;
-    int64_t *start, cells = 0;
-    int32_t *depth;
-    uint8_t *distance;
-    QKV_TRY_ALLOC(start = qkv_arena_alloc(arena, (size_t)n * sizeof *start));
-    for (int32_t i = 0; i < n; i++) {
-        start[i] = cells;
-        cells += (int64_t)items[i].n_src * items[i].n_src;
+/* The columns of the sources, those that they have. */
+static qkv_status join_columns(const qkv_search_item *items, int32_t n, qkv_arena *arena,
+                               qkv_tokens *src) {
+    for (qkv_column c = 0; c < QKV_COLUMNS; c++) {
+        if (!items[0].column[c].at) continue;
+        qkv_cells *cells;
+        QKV_TRY_ALLOC(cells = qkv_arena_alloc(arena, (size_t)n * sizeof *cells));
+        for (int32_t i = 0; i < n; i++) cells[i] = items[i].column[c];
+        src->column[c] = cells;
     }
-    QKV_TRY_ALLOC(depth = qkv_arena_alloc(arena, (size_t)src->rows * sizeof *depth));
-    QKV_TRY_ALLOC(distance = qkv_arena_alloc(arena, (size_t)cells));
-    for (int32_t i = 0; i < n; i++) {
-        const size_t len = (size_t)items[i].n_src;
-        memcpy(depth + src->layout.start[i], items[i].tree_depth, len * sizeof *depth);
-        memcpy(distance + start[i], items[i].tree_distance, len * len);
-    }
-    src->tree_depth = depth, src->tree_distance = distance, src->tree_start = start;
     return QKV_OK;
 }
 
@@ -471,7 +461,7 @@ static qkv_status begin(beam *b, const qkv_search_item *items, qkv_arena *arena)
     }
     qkv_tokens src, first;
     if (two_sided) QKV_TRY(join(items, b->n_texts, true, arena, &src));
-    if (two_sided) QKV_TRY(join_trees(items, b->n_texts, arena, &src));
+    if (two_sided) QKV_TRY(join_columns(items, b->n_texts, arena, &src));
     QKV_TRY(join(items, b->n_texts, false, arena, &first));
     return qkv_session_begin(b->session, two_sided ? &src : NULL, &first, b->width, capacity);
 }

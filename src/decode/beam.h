@@ -41,9 +41,8 @@ typedef struct qkv_search_item {
     const int32_t *src, *begin, *prefix; /* the source (encoder-decoders), what the text goes on
                                             from, how it must begin */
     int32_t n_src, n_begin, n_prefix;
-    int32_t max_length;           /* tokens to write at most */
-    const uint8_t *tree_distance; /* of the source, for structural positions: (n_src, n_src), and */
-    const int32_t *tree_depth;    /* n_src, as in qkv_tokens; of all items or of none */
+    int32_t max_length;            /* tokens to write at most */
+    qkv_cells column[QKV_COLUMNS]; /* of the source, as in qkv_tokens; of all items or of none */
     const int32_t
         *allowed; /* the tokens that may be written, ascending, the prefix and the end among
                                them; probabilities are over these alone. NULL: all may be */

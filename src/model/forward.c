@@ -24,9 +24,7 @@ static qkv_place place_of(qkv_tape *t, const qkv_tokens *tokens, const qkv_kv *k
                        .rows = tokens->rows,
                        .pos = tokens->pos,
                        .first = kv ? kv->first : NULL,
-                       .tree_distance = tokens->tree_distance,
-                       .tree_start = tokens->tree_start,
-                       .tree_depth = tokens->tree_depth};
+                       .column = tokens->column};
     int32_t *pos = NULL;
     if (!place.pos)
         place.pos = pos = qkv_tape_alloc(t, &model_op, (size_t)tokens->rows * sizeof *pos);

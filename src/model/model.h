@@ -18,11 +18,7 @@ typedef struct qkv_tokens {
     int64_t rows;       /* R */
     const int32_t *pos; /* R: position of each token in its sequence (first 0); NULL: counted from
                            the layout */
-    const uint8_t *tree_distance; /* structural positions: per sequence an n×n matrix, see
-                                     qkv_relation; else NULL */
-    const int64_t *tree_start;
-    const int32_t *tree_depth; /* R */
-    const qkv_chars *chars;    /* n-grams of characters: those of each sequence's text; else NULL */
+    const qkv_cells *column[QKV_COLUMNS]; /* per sequence; NULL: the batch has no such column */
 } qkv_tokens;
 
 typedef struct qkv_model qkv_model;
@@ -70,7 +66,7 @@ void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams);
 typedef struct qkv_ngram_text {
     const int32_t *ids;
     int64_t n;
-    qkv_chars chars;
+    qkv_cells chars;
 } qkv_ngram_text;
 /* The rows of the table in which a text's n-grams have their weights, each once and that of the
  * mark first, and how much each counts; returns how many. Either has room for qkv_ngram_room, some

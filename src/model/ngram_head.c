@@ -121,7 +121,7 @@ int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t 
 static qkv_ngram_text text_of(const qkv_tokens *src, int32_t s) {
     qkv_ngram_text text = {.ids = src->ids + src->layout.start[s],
                            .n = qkv_layout_len(&src->layout, s)};
-    if (src->chars) text.chars = src->chars[s];
+    if (src->column[QKV_COLUMN_CHARS]) text.chars = src->column[QKV_COLUMN_CHARS][s];
     return text;
 }
 
@@ -129,7 +129,7 @@ qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *
     if (qkv_tape_stopped(t)) return &t->nothing;
     const qkv_config *c = &m->config;
     const int32_t n = src->layout.n;
-    if (c->ngram_chars && !src->chars)
+    if (c->ngram_chars && !src->column[QKV_COLUMN_CHARS])
         return qkv_tape_fail(t, &ngrams_op, QKV_USAGE,
                              "this classifier has n-grams of characters, "
                              "and wants those of the texts");

@@ -24,43 +24,95 @@ static void declare(qkv_position *p, qkv_params *params, const char *stack) {
     qkv_position_declare_relative(p, params, stack, p->spec.distance + 1);
 }
 
-/* The matrices of path lengths with every entry clipped; NULL when the tape failed. */
-static const uint8_t *clipped(qkv_tape *t, const qkv_place *place, int32_t most) {
-    int64_t end = 0;
-    for (int32_t s = 0; s < place->layout.n; s++) {
-        int64_t len = qkv_layout_len(&place->layout, s);
-        if (place->tree_start[s] + len * len > end) end = place->tree_start[s] + len * len;
+/* Nodes in an order in which heads come first, so that each row of distances follows from its
+ * head's: d(v, u) = d(head of v, u) + 1 for all u that were placed before. */
+void qkv_tree_measure(const int32_t *head, int32_t n, int32_t *depth, uint8_t *distance) {
+    const size_t side = (size_t)n + 1;
+    int32_t placed = 1;
+    for (int32_t i = 1; i <= n; i++) depth[i] = -1;
+    depth[0] = 0;
+    distance[0] = 0;
+    for (int32_t level = 1; placed <= n; level++)
+        for (int32_t v = 1; v <= n; v++) {
+            if (depth[v] >= 0 || depth[head[v]] != level - 1) continue;
+            depth[v] = level;
+            placed++;
+            for (int32_t u = 0; u <= n; u++) {
+                if (depth[u] < 0 || u == v) continue;
+                const uint8_t d = distance[(size_t)head[v] * side + (size_t)u];
+                distance[(size_t)v * side + (size_t)u] = distance[(size_t)u * side + (size_t)v] =
+                    d < 255 ? (uint8_t)(d + 1) : 255;
+            }
+            distance[(size_t)v * side + (size_t)v] = 0;
+        }
+}
+
+/* Depth of each row, and per sequence the matrix of path lengths between its tokens, all clipped. */
+typedef struct measured {
+    int32_t *depth;    /* R */
+    uint8_t *distance; /* that of sequence s from start[s] on */
+    int64_t *start;
+} measured;
+
+static int32_t at_most(int32_t x, int32_t most) {
+    return x < most ? x : most;
+}
+
+/* A token without a node, such as a mark at the end, belongs to the root. */
+static int32_t node_of(const qkv_cells *nodes, int64_t i) {
+    return i < nodes->n ? nodes->at[i] : 0;
+}
+
+/* False when the tape failed. */
+static bool measure(qkv_tape *t, const qkv_place *place, int32_t most, measured *out) {
+    const qkv_cells *nodes = place->column[QKV_COLUMN_NODES],
+                    *heads = place->column[QKV_COLUMN_HEADS];
+    const int32_t n = place->layout.n;
+    int64_t total = 0, largest = 0;
+    out->start = qkv_tape_alloc(t, &qkv_position_op, (size_t)n * sizeof *out->start);
+    for (int32_t s = 0; s < n && out->start; s++) {
+        const int64_t len = qkv_layout_len(&place->layout, s);
+        out->start[s] = total;
+        total += len * len;
+        if (heads[s].n > largest) largest = heads[s].n;
     }
-    uint8_t *out = qkv_tape_alloc(t, &qkv_position_op, (size_t)end);
-    for (int64_t i = 0; out && i < end; i++) {
-        int32_t d = place->tree_distance[i];
-        out[i] = (uint8_t)(d < most ? d : most);
+    const size_t side = (size_t)largest; /* nodes of one tree */
+    out->distance = qkv_tape_alloc(t, &qkv_position_op, (size_t)total);
+    out->depth = qkv_tape_alloc(t, &qkv_position_op, (size_t)place->rows * sizeof *out->depth);
+    uint8_t *between = qkv_tape_alloc(t, &qkv_position_op, side * side);
+    int32_t *level = qkv_tape_alloc(t, &qkv_position_op, side * sizeof *level);
+    if (!out->start || !out->distance || !out->depth || !between || !level) return false;
+    for (int32_t s = 0; s < n; s++) {
+        const int64_t len = qkv_layout_len(&place->layout, s), own = heads[s].n;
+        int32_t *depth = out->depth + place->layout.start[s];
+        uint8_t *distance = out->distance + out->start[s];
+        qkv_tree_measure(heads[s].at, (int32_t)own - 1, level, between);
+        for (int64_t i = 0; i < len; i++) {
+            const int64_t a = node_of(&nodes[s], i);
+            depth[i] = at_most(level[a], most);
+            for (int64_t j = 0; j < len; j++)
+                *distance++ = (uint8_t)at_most(between[a * own + node_of(&nodes[s], j)], most);
+        }
     }
-    return out;
+    return true;
 }
 
 static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out) {
-    if (!place->tree_depth || !place->tree_distance || !place->tree_start) {
+    if (!place->column || !place->column[QKV_COLUMN_NODES] || !place->column[QKV_COLUMN_HEADS]) {
         qkv_tape_fail(t, &qkv_position_op, QKV_USAGE,
                       "position=structural needs a dependency tree for each sequence; give CoNLL-U "
-                      "trees with the "
-                      "text (--trees FILE), or use position=relative");
+                      "trees with the text (--trees FILE), or use position=relative");
         return;
     }
     qkv_position_sinusoidal.begin(t, p, place, out);
-    int32_t *depth = qkv_tape_alloc(t, &qkv_position_op, (size_t)place->rows * sizeof *depth);
-    const uint8_t *distance = clipped(t, place, p->spec.distance);
-    if (!depth || !distance) return;
-    for (int64_t r = 0; r < place->rows; r++) {
-        int32_t d = place->tree_depth[r];
-        depth[r] = d < 0 ? 0 : d > p->spec.distance ? p->spec.distance : d;
-    }
-    qkv_embedding_spec lookup = {.ids = depth, .rows = place->rows};
+    measured tree;
+    if (!measure(t, place, p->spec.distance, &tree)) return;
+    qkv_embedding_spec lookup = {.ids = tree.depth, .rows = place->rows};
     out->added = qkv_embedding(t, qkv_of(p->table), &lookup);
     out->relation = (qkv_relation){.kind = QKV_REL_MATRIX,
                                    .n = p->spec.distance + 1,
-                                   .matrix = distance,
-                                   .matrix_start = place->tree_start};
+                                   .matrix = tree.distance,
+                                   .matrix_start = tree.start};
     out->rel_k = p->rel_k;
     out->rel_v = p->rel_v;
 }

@@ -8,6 +8,7 @@
 #ifndef QKV_NN_POSITION_H
 #define QKV_NN_POSITION_H
 
+#include "base/column.h"
 #include "nn/dense.h"
 
 typedef enum qkv_position_kind {
@@ -36,12 +37,10 @@ typedef struct qkv_position_spec {
 typedef struct qkv_place {
     qkv_layout layout;
     int64_t rows;
-    const int32_t *pos;           /* R: each row's position in its sequence */
-    const int32_t *first;         /* position of each sequence's first row; NULL: all 0 */
-    int64_t n_positions;          /* one more than the largest */
-    const uint8_t *tree_distance; /* structural positions; see qkv_relation */
-    const int64_t *tree_start;
-    const int32_t *tree_depth;
+    const int32_t *pos;             /* R: each row's position in its sequence */
+    const int32_t *first;           /* position of each sequence's first row; NULL: all 0 */
+    int64_t n_positions;            /* one more than the largest */
+    const qkv_cells *const *column; /* by qkv_column; entries or all of it may be NULL */
 } qkv_place;
 
 /* What a scheme contributes to one forward pass; zeros mean nothing at that moment. */
@@ -100,5 +99,11 @@ void qkv_position_declare_relative(qkv_position *p, qkv_params *params, const ch
 #define POSITION(id, name, help) extern const qkv_position_scheme qkv_position_##name;
 #include "nn/position.def"
 #undef POSITION
+
+/* ---- structural positions ---- */
+
+/* For nodes 0 … n of a tree given by heads: depth[i], and distance[i·(n + 1) + j], the edges
+ * between i and j (255 for more). */
+void qkv_tree_measure(const int32_t *head, int32_t n, int32_t *depth, uint8_t *distance);
 
 #endif

@@ -42,8 +42,7 @@ static qkv_status count_loss(const qkv_text_model *m, const qkv_corpus *corpus, 
     qkv_tokenise_spec spec = qkv_tokenise_spec_of(config);
     qkv_tokenise_counts counts;
     qkv_encoded data;
-    QKV_TRY(
-        qkv_tokenise_spec_trees(&spec, config, corpus->trees.list.n ? &corpus->trees : &m->trees));
+    QKV_TRY(qkv_tokenise_spec_trees(&spec, corpus->trees.list.n ? &corpus->trees : &m->trees));
     qkv_encoded_init(&data, spec.sides);
     qkv_status status = qkv_tokenise(m->tokenizer, corpus, NULL, &spec, &data, &counts);
     if (status == QKV_OK) status = count_batches(m, &data, s);

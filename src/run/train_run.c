@@ -193,13 +193,13 @@ static void hold_out(const qkv_run *r, bool *train, bool *valid) {
 static qkv_status make_set(qkv_run *r, const qkv_corpus *corpus, const bool *take, const char *name,
                            qkv_encoded *out, qkv_tokenise_counts *counts) {
     qkv_tokenise_spec spec = qkv_tokenise_spec_of(&r->config);
-    QKV_TRY(qkv_tokenise_spec_trees(&spec, &r->config, &corpus->trees));
+    QKV_TRY(qkv_tokenise_spec_trees(&spec, &corpus->trees));
     spec.too_long = (qkv_too_long)r->train.too_long;
     if (corpus->shape == QKV_CORPUS_LINES && spec.join) { /* documents kept apart */
         spec.join = false;
         spec.max_tokens = r->config.max_len - 1;
     }
-    if (!r->folder || spec.trees || spec.chars) {
+    if (!r->folder || spec.columns) {
         qkv_encoded_init(out, spec.sides);
         return qkv_tokenise(r->tokenizer, corpus, take, &spec, out, counts);
     }

@@ -4,15 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The characters of the examples' texts, where the data has them. */
-static void add_chars(qkv_tape *t, const qkv_encoded *data, const int64_t *examples, int64_t n,
-                      qkv_tokens *out) {
-    if (!data->char_start.n) return;
-    qkv_chars *chars = qkv_tape_alloc(t, NULL, (size_t)n * sizeof *chars);
-    for (int64_t i = 0; i < n && chars; i++) chars[i] = qkv_encoded_chars(data, examples[i]);
-    out->chars = chars;
-}
-
 static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
                      const int64_t *examples, int64_t n, qkv_batch *out) {
     (void)spec;
@@ -25,8 +16,7 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
         memcpy(ids + out->src.layout.start[i], from, (size_t)len * sizeof *ids);
         targets[i] = b->data->label[examples[i]];
     }
-    qkv_task_trees(t, b, examples, n, &out->src);
-    add_chars(t, b->data, examples, n, &out->src);
+    qkv_task_columns(t, b, examples, n, &out->src);
     out->targets = targets;
     out->n_targets = n;
     out->tokens = out->src.rows;

@@ -20,7 +20,7 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
         const int32_t *from = qkv_batcher_ids(b, examples[i], 0, &len);
         memcpy(ids + out->src.layout.start[i], from, (size_t)(len + extra) * sizeof *ids);
     }
-    if (!b->window) qkv_task_trees(t, b, examples, n, &out->src);
+    if (!b->window) qkv_task_columns(t, b, examples, n, &out->src);
     const qkv_rng rng = qkv_rng_derive(t->rng, 0x6d6c6d, 0);
     const double rate = spec->mask_rate > 0 ? spec->mask_rate : 0.15;
     const uint64_t others = (uint64_t)(spec->vocab_size - spec->n_special);

@@ -70,13 +70,20 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *confi
     return spec;
 }
 
+/* The columns that a model of this configuration reads. */
+static unsigned columns_of(const qkv_config *c) {
+    const bool chars =
+        qkv_shape_of(c->task).head == QKV_HEAD_CLASSES && c->ngrams > 0 && c->ngram_chars > 0;
+    return (chars ? qkv_column_bit(QKV_COLUMN_CHARS) : 0) |
+           (c->position == QKV_POSITION_STRUCTURAL ? QKV_COLUMNS_TREE : 0);
+}
+
 qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config) {
     const qkv_task *task = qkv_task_of(config);
     return (qkv_tokenise_spec){.sides = task->sides,
                                .no_special = task->framing.own,
                                .join = task->stream,
-                               .chars = task->shape.head == QKV_HEAD_CLASSES &&
-                                        config->ngrams > 0 && config->ngram_chars > 0,
+                               .columns = columns_of(config),
                                .max_tokens = task->stream        ? 0
                                              : task->framing.own ? config->max_len - 1
                                                                  : config->max_len};
@@ -143,6 +150,17 @@ int32_t *qkv_task_layout(qkv_tape *t, const qkv_batcher *b, const int64_t *examp
     int32_t *ids = qkv_tape_alloc(t, NULL, (size_t)rows * sizeof *ids);
     *out = (qkv_tokens){.layout = {.n = (int32_t)n, .start = start}, .ids = ids, .rows = rows};
     return ids;
+}
+
+void qkv_task_columns(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
+                      qkv_tokens *out) {
+    for (qkv_column c = 0; c < QKV_COLUMNS; c++) {
+        if (b->data->column[c].start.n == 0) continue;
+        qkv_cells *cells = qkv_tape_alloc(t, NULL, (size_t)n * sizeof *cells);
+        for (int64_t i = 0; i < n && cells; i++)
+            cells[i] = qkv_encoded_cells(b->data, c, examples[i]);
+        out->column[c] = cells;
+    }
 }
 
 /* The list and the list again, in the arena. */

@@ -7,7 +7,6 @@
 #define QKV_TASK_TASK_H
 
 #include "data/batcher.h"
-#include "data/trees.h"
 #include "model/model.h"
 #include "data/tokenise.h"
 #include "policy/recipe.h"
@@ -138,18 +137,9 @@ qkv_status qkv_task_count(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
 int32_t *qkv_task_layout(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
                          int side, int64_t extra, qkv_tokens *out);
 
-/* The tree of a sequence: a node for each of its tokens,
- * and the heads of nodes 0 … n_heads − 1 (data/trees.h). */
-typedef struct qkv_task_tree {
-    const int32_t *node, *head;
-    int32_t n_heads;
-} qkv_task_tree;
-
-/* Fills in the trees of `out`, one a sequence. */
-void qkv_task_measure(qkv_tape *t, const qkv_task_tree *trees, qkv_tokens *out);
-/* The same from the examples' own, if they have some, for the tokens of their first side. */
-void qkv_task_trees(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
-                    qkv_tokens *out);
+/* Fills in the columns of `out` that the examples have, for the tokens of their first side. */
+void qkv_task_columns(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
+                      qkv_tokens *out);
 
 /* The vocabulary's cross-entropy of hidden rows x against the batch's targets,
  * smoothed in training. */

@@ -28,7 +28,7 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
         memcpy(to, from, (size_t)len * sizeof *to);
         to[len] = spec->eos;
     }
-    qkv_task_trees(t, b, examples, n, &out->src);
+    qkv_task_columns(t, b, examples, n, &out->src);
     out->targets = targets;
     out->n_targets = out->tgt.rows;
     out->tokens = out->src.rows + out->tgt.rows;

@@ -60,7 +60,7 @@ static qkv_ngram_text text_of(const fit *f, int64_t i, int32_t *label) {
     qkv_ngram_text text = {0};
     *label = data->label[i];
     text.ids = qkv_encoded_ids(data, i, 0, &text.n);
-    text.chars = qkv_encoded_chars(data, i);
+    text.chars = qkv_encoded_cells(data, QKV_COLUMN_CHARS, i);
     return text;
 }
 

@@ -60,38 +60,22 @@ void qkv_encodings_free(qkv_encoding *e, size_t n) {
 
 /* ---- batches ---- */
 
-qkv_status qkv_texts_trees(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
-                           const qkv_encoding *e, qkv_tokens *src) {
-    if (qkv_model_config(m->model)->position != QKV_POSITION_STRUCTURAL) return QKV_OK;
-    qkv_task_tree *trees = qkv_tape_alloc(t, NULL, (size_t)src->layout.n * sizeof *trees);
-    int32_t *nodes = qkv_tape_alloc(t, NULL, (size_t)src->rows * sizeof *nodes);
-    if (!trees || !nodes) return qkv_tape_status(t);
-    memset(nodes, 0, (size_t)src->rows * sizeof *nodes); /* of tokens that stand for no text */
-    for (int32_t i = 0; i < src->layout.n; i++) {
-        const qkv_tree *tree = qkv_trees_find(&m->trees, texts[i]);
-        int32_t *own = nodes + src->layout.start[i];
-        if (!tree)
-            return qkv_fail(QKV_BAD_FILE,
-                            "structural positions: there is no tree for the text \"%.*s\"",
-                            (int)(texts[i].len < 60 ? texts[i].len : 60), texts[i].data);
-        qkv_tokenise_nodes(tree, texts[i], &e[i], own);
-        trees[i] = (qkv_task_tree){.node = own, .head = tree->head, .n_heads = tree->n + 1};
+qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
+                             const qkv_encoding *e, qkv_tokens *src) {
+    const unsigned wanted = qkv_tokenise_spec_of(qkv_model_config(m->model)).columns;
+    for (qkv_column c = 0; c < QKV_COLUMNS; c++) {
+        if (!(wanted & qkv_column_bit(c))) continue;
+        qkv_cells *cells = qkv_tape_alloc(t, NULL, (size_t)src->layout.n * sizeof *cells);
+        for (int32_t i = 0; i < src->layout.n && cells; i++) {
+            const qkv_column_source s = {
+                .text = texts[i], .e = &e[i], .to = (int64_t)e[i].n, .trees = &m->trees};
+            int32_t *own = qkv_tape_alloc(t, NULL, (size_t)qkv_column_room(c, &s) * sizeof *own);
+            if (!own) break;
+            QKV_TRY(qkv_column_make(c, &s, own, &cells[i].n));
+            cells[i].at = own;
+        }
+        src->column[c] = cells;
     }
-    qkv_task_measure(t, trees, src);
-    return qkv_tape_status(t);
-}
-
-qkv_status qkv_texts_chars(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
-                           qkv_tokens *src) {
-    if (!qkv_tokenise_spec_of(qkv_model_config(m->model)).chars) return QKV_OK;
-    const int32_t n = src->layout.n;
-    qkv_chars *chars = qkv_tape_alloc(t, NULL, (size_t)n * sizeof *chars);
-    for (int32_t i = 0; i < n && chars; i++) {
-        int32_t *own = qkv_tape_alloc(t, NULL, texts[i].len * sizeof *own);
-        if (!own) break;
-        chars[i] = (qkv_chars){.at = own, .n = qkv_tokenise_chars(texts[i], own)};
-    }
-    src->chars = chars;
     return qkv_tape_status(t);
 }
 
@@ -111,8 +95,7 @@ static qkv_status run_batch(qkv_tape *t, const qkv_text_model *m, const qkv_text
     }
     qkv_tokens batch = {
         .layout = {.n = (int32_t)n, .start = start}, .ids = ids, .rows = (int64_t)rows};
-    QKV_TRY(qkv_texts_trees(t, m, texts, e, &batch));
-    QKV_TRY(qkv_texts_chars(t, m, texts, &batch));
+    QKV_TRY(qkv_texts_columns(t, m, texts, e, &batch));
     const qkv_tensor *y = rows_of(t, m->model, &batch);
     QKV_TRY(qkv_tape_status(t));
     for (size_t i = 0; i < n; i++)

@@ -7,9 +7,8 @@
 
 #include <pthread.h>
 
-qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_config *config,
-                                   const qkv_trees *trees) {
-    if (config->position != QKV_POSITION_STRUCTURAL) return QKV_OK;
+qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_trees *trees) {
+    if (!(spec->columns & QKV_COLUMNS_TREE)) return QKV_OK;
     if (trees->list.n == 0)
         return qkv_fail(QKV_USAGE,
                         "structural positions need the trees of the texts: --trees FILE, or "

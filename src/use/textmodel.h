@@ -32,8 +32,7 @@ qkv_status qkv_text_model_session(const qkv_text_model *m, qkv_session **out);
 void qkv_text_model_give_back(const qkv_text_model *m, qkv_session *s);
 
 /* How texts become ids (qkv_tokenise_spec_of), the trees too, for a model that has structural positions: there must be some then. */
-qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_config *config,
-                                   const qkv_trees *trees);
+qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_trees *trees);
 
 /* A tokenizer file or folder to open, or the name of a kind to train on the corpus,
  * with config's vocab_size. */

@@ -148,32 +148,29 @@ static qkv_status make_items(job *j) {
     return QKV_OK;
 }
 
-/* The tree of an item's source, measured on the tape and kept. */
-static qkv_status measure(job *j, size_t i, qkv_tape *t) {
-    qkv_search_item *item = &j->items[i];
-    const int32_t start[] = {0, item->n_src};
-    qkv_tokens src = {.layout = {.n = 1, .start = start}, .ids = item->src, .rows = item->n_src};
-    qkv_tape_begin(t, QKV_EVAL, 0, 0);
-    QKV_TRY(qkv_texts_trees(t, j->m, &j->texts[i], &j->sources[i], &src));
-    const size_t n = (size_t)item->n_src;
-    int32_t *depth;
-    uint8_t *distance;
-    QKV_TRY_ALLOC(depth = qkv_arena_alloc(&j->lists, n * sizeof *depth));
-    QKV_TRY_ALLOC(distance = qkv_arena_alloc(&j->lists, n * n));
-    memcpy(depth, src.tree_depth, n * sizeof *depth);
-    memcpy(distance, src.tree_distance, n * n);
-    item->tree_depth = depth, item->tree_distance = distance;
+/* The columns of an item's source; of the mark at its end there is nothing to say. */
+static qkv_status add_columns(job *j, size_t i, unsigned wanted) {
+    const qkv_column_source s = {.text = j->texts[i],
+                                 .e = &j->sources[i],
+                                 .to = (int64_t)j->sources[i].n,
+                                 .trees = &j->m->trees};
+    for (qkv_column c = 0; c < QKV_COLUMNS; c++) {
+        if (!(wanted & qkv_column_bit(c))) continue;
+        qkv_cells *cells = &j->items[i].column[c];
+        int32_t *own;
+        QKV_TRY_ALLOC(own =
+                          qkv_arena_alloc(&j->lists, (size_t)qkv_column_room(c, &s) * sizeof *own));
+        QKV_TRY(qkv_column_make(c, &s, own, &cells->n));
+        cells->at = own;
+    }
     return QKV_OK;
 }
 
-static qkv_status measure_all(job *j) {
-    if (qkv_model_config(j->m->model)->position != QKV_POSITION_STRUCTURAL) return QKV_OK;
-    qkv_tape *t;
-    qkv_status status = qkv_text_model_lend(j->m, &t);
-    for (size_t i = 0; i < j->n && status == QKV_OK; i++)
-        if (j->items[i].n_begin) status = measure(j, i, t);
-    if (t) qkv_text_model_return(j->m, t);
-    return status;
+static qkv_status add_all_columns(job *j) {
+    const unsigned wanted = qkv_tokenise_spec_of(qkv_model_config(j->m->model)).columns;
+    for (size_t i = 0; i < j->n && wanted; i++)
+        if (j->items[i].n_begin) QKV_TRY(add_columns(j, i, wanted));
+    return QKV_OK;
 }
 
 /* ---- running ---- */
@@ -190,7 +187,7 @@ static qkv_status translate(job *j) {
     QKV_TRY(encode_all(j));
     QKV_TRY(make_items(j));
     QKV_TRY(limit_all(j));
-    QKV_TRY(measure_all(j));
+    QKV_TRY(add_all_columns(j));
     qkv_translations *out = j->out;
     *out = (qkv_translations){.n = j->n, .nbest = (size_t)j->spec.nbest};
     QKV_TRY_ALLOC(out->memory = j->blocks = qkv_zalloc(j->n, sizeof *j->blocks));

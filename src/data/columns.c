@@ -1,0 +1,122 @@
+/* The columns, a row each: how much room one needs, and how it is made. */
+#include "data/columns.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+/* ---- trees ---- */
+
+static qkv_status find_tree(const qkv_column_source *s, const qkv_tree **out) {
+    *out = s->second.data ? NULL : qkv_trees_find(s->trees, s->text);
+    if (*out) return QKV_OK;
+    const int shown = (int)(s->text.len < 60 ? s->text.len : 60);
+    if (s->line)
+        return qkv_fail(QKV_BAD_FILE, "row of line %lld: %s \"%.*s\"", (long long)s->line,
+                        s->second.data ? "a pair of texts has no tree:"
+                                       : "no tree of the CoNLL-U file has the text",
+                        shown, s->text.data);
+    return qkv_fail(QKV_BAD_FILE, "structural positions: there is no tree for the text \"%.*s\"",
+                    shown, s->text.data);
+}
+
+static uint32_t leading_space(qkv_text t) {
+    uint32_t n = 0;
+    while (n < t.len && (unsigned char)t.data[n] <= ' ') n++;
+    return n;
+}
+
+static int64_t token_room(const qkv_column_source *s) {
+    return s->to - s->from;
+}
+
+static qkv_status make_nodes(const qkv_column_source *s, int32_t *out, int64_t *n) {
+    const qkv_tree *tree;
+    QKV_TRY(find_tree(s, &tree));
+    /* The tree's text is the row's but for white space at the ends. */
+    const uint32_t lead = leading_space(s->text), own = leading_space(tree->text);
+    for (int64_t i = s->from; i < s->to; i++) {
+        const uint32_t begin = s->e->begin[i], end = s->e->end[i];
+        *out++ = end <= lead ? 0
+                             : qkv_tree_node(tree, (begin > lead ? begin - lead : 0) + own,
+                                             end - lead + own);
+    }
+    *n = s->to - s->from;
+    return QKV_OK;
+}
+
+static int64_t head_room(const qkv_column_source *s) {
+    const qkv_tree *tree = s->second.data ? NULL : qkv_trees_find(s->trees, s->text);
+    return tree ? tree->n + 1 : 0;
+}
+
+static qkv_status make_heads(const qkv_column_source *s, int32_t *out, int64_t *n) {
+    const qkv_tree *tree;
+    QKV_TRY(find_tree(s, &tree));
+    *n = tree->n + 1;
+    memcpy(out, tree->head, (size_t)*n * sizeof *out);
+    return QKV_OK;
+}
+
+/* ---- characters ---- */
+
+static int64_t char_room(const qkv_column_source *s) {
+    return (int64_t)(s->text.len + 1 + s->second.len);
+}
+
+/* Code points, white space as one blank, none at the ends (−1 for what is no UTF-8). */
+static int64_t put_chars(qkv_text text, int32_t *out) {
+    int64_t n = 0;
+    bool gap = false;
+    for (size_t at = 0; at < text.len;) {
+        int32_t c;
+        at += (size_t)qkv_utf8_decode(text.data + at, text.len - at, &c);
+        const bool space = (c >= '\t' && c <= '\r') || c == ' ' || c == 0xa0 || c == 0x3000;
+        if (!space && gap && n) out[n++] = ' ';
+        if (!space) out[n++] = c;
+        gap = space;
+    }
+    return n;
+}
+
+/* The part of the text that the sequence's tokens stand for. */
+static qkv_text part_of(const qkv_column_source *s) {
+    const qkv_encoding *e = s->e;
+    size_t begin = s->text.len, end = 0;
+    for (int64_t i = s->from; i < s->to; i++) {
+        if (e->begin[i] >= e->end[i]) continue; /* what the tokenizer adds */
+        if (e->begin[i] < begin) begin = e->begin[i];
+        if (e->end[i] > end) end = e->end[i];
+    }
+    return (qkv_text){s->text.data + begin, end > begin ? end - begin : 0};
+}
+
+/* Those of a pair stand on two lines. A piece of a text that was split has its own; a piece of a
+ * pair has all of the pair's, as an offset does not say in which of the two texts it lies. */
+static qkv_status make_chars(const qkv_column_source *s, int32_t *out, int64_t *n) {
+    const bool whole = s->second.data || (s->from == 0 && s->to == (int64_t)s->e->n);
+    *n = put_chars(whole ? s->text : part_of(s), out);
+    if (!s->second.len) return QKV_OK;
+    out[(*n)++] = '\n';
+    *n += put_chars(s->second, out + *n);
+    return QKV_OK;
+}
+
+/* ---- the table ---- */
+
+static const struct {
+    int64_t (*room)(const qkv_column_source *s);
+    qkv_status (*make)(const qkv_column_source *s, int32_t *out, int64_t *n);
+} rows[QKV_COLUMNS] = {
+    [QKV_COLUMN_NODES] = {token_room, make_nodes},
+    [QKV_COLUMN_HEADS] = {head_room, make_heads},
+    [QKV_COLUMN_CHARS] = {char_room, make_chars},
+};
+
+int64_t qkv_column_room(qkv_column column, const qkv_column_source *s) {
+    return rows[column].room(s);
+}
+
+qkv_status qkv_column_make(qkv_column column, const qkv_column_source *s, int32_t *out,
+                           int64_t *n) {
+    return rows[column].make(s, out, n);
+}
