@@ -9,7 +9,7 @@ rounds=${1:-5}
 blas=$(pkg-config --variable=libdir openblas-openmp 2>/dev/null || true)
 [ -n "$blas" ] || blas=/usr/lib/$(gcc -print-multiarch)/openblas-openmp
 [ -f build/libqkv.a ] || { echo "bench/gemm.sh: build/libqkv.a is missing; run make first" >&2; exit 1; }
-${CC:-cc} -O2 -std=gnu11 -Iinclude -Isrc -I/usr/include/"$(gcc -print-multiarch)"/openblas-openmp \
+${CC:-cc} -O2 -std=gnu11 -Iinclude -I. -Isrc -I/usr/include/"$(gcc -print-multiarch)"/openblas-openmp \
     bench/gemm_peers.c build/libqkv.a -o build/gemm_peers -fopenmp -ldnnl -L"$blas" -lopenblas \
     -Wl,-rpath,"$blas" -lutf8proc -lpcre2-8 -lm
 # Haswell's kernels are OpenBLAS's fastest for AVX2, also on later AMD cores.

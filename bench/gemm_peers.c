@@ -28,7 +28,7 @@ typedef struct shape {
 } shape;
 static const shape shapes[] = {
 #define SHAPE(out, in) {out, in},
-#include "api/bench_gemm.def"
+#include "bench/bench_gemm.def"
 #undef SHAPE
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };

@@ -1,5 +1,6 @@
 /* qkv bench NAME: passes what was given on as key=value; the benchmark checks the keys it knows. */
 #include "command.h"
+#include "bench/bench.h"
 
 static const cli_option options[] = {
     CLI_OPTION_JSON,

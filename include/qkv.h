@@ -179,11 +179,6 @@ QKV_API qkv_status qkv_tokenizer_explain(const qkv_tokenizer *tok, const char *t
  * as a table or a JSON object. */
 QKV_API qkv_status qkv_doctor(bool json, char **text);
 
-/* Runs the benchmark `name`; pairs are "key=value", NULL at the end (or NULL for none). */
-QKV_API qkv_status qkv_bench(const char *name, const char *const *pairs, bool json, char **text);
-/* Row i of the table of benchmarks; false past its end. */
-QKV_API bool qkv_bench_row(size_t i, const char **name, const char **summary);
-
 /* ---- models, described ---- */
 
 /* How a result is written. */

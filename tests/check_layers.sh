@@ -39,7 +39,9 @@ done
 
 for file in $(find cli -name '*.[ch]' | sort); do
     # The command sees the public header and its own files only.
-    if grep -nE '^ *# *include "' "$file" | grep -vE '"(qkv\.h|[a-z_]+\.(h|def))"'; then
+    # cmd_bench.c alone sees the benchmarks, which are no part of the library.
+    if grep -nE '^ *# *include "' "$file" | grep -vE '"(qkv\.h|[a-z_]+\.(h|def))"' |
+        if [ "$file" = cli/cmd_bench.c ]; then grep -v '"bench/bench.h"'; else cat; fi | grep .; then
         echo "$file: the command may include only qkv.h"; bad=1
     fi
 done

@@ -2,7 +2,7 @@
  *
  * Facts are gathered as a list of rows first; the table and the JSON object are two ways to print
  * it. */
-#include "api/bench.h"
+#include "base/machine.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/thread.h"

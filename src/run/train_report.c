@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/machine.h"
 #include "draw/chart.h"
 #include "model/describe.h"
 #include "train/parallel.h"
@@ -169,34 +170,6 @@ static double bytes_needed(const qkv_run *r, const qkv_train_config *c, const qk
            4 * (double)(qkv_encoded_tokens(&r->train_ids) + qkv_encoded_tokens(&r->valid_ids));
 }
 
-/* Bytes that can be had without swapping: what the kernel calls available,
- * or what a container is given; 0: unknown. */
-static double available_memory(double *total) {
-    double kib = 0, all = 0, limit = 0, used = 0;
-    char line[128];
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "MemAvailable: %lf", &kib) != 1)
-            (void)!sscanf(line, "MemTotal: %lf", &all);
-    }
-    if (f) fclose(f);
-    *total = 1024 * all;
-    double have = 1024 * kib;
-    if ((f = fopen("/sys/fs/cgroup/memory.max", "r"))) {
-        const bool limited = fscanf(f, "%lf", &limit) == 1;
-        fclose(f);
-        if (limited && limit < *total) {
-            if ((f = fopen("/sys/fs/cgroup/memory.current", "r"))) {
-                if (fscanf(f, "%lf", &used) != 1) used = 0;
-                fclose(f);
-            }
-            *total = limit;
-            if (limit - used < have) have = limit - used;
-        }
-    }
-    return have;
-}
-
 /* "12,345" */
 typedef struct grouped {
     char text[40];
@@ -211,7 +184,7 @@ qkv_status qkv_run_check_memory(const qkv_run *r) {
     const int64_t batch_tokens = r->train.batch_tokens ? r->train.batch_tokens : 512;
     qkv_description d;
     double total;
-    (void)available_memory(&total);
+    (void)qkv_machine_memory(&total);
     QKV_TRY(describe_batch(r, batch_tokens, &d));
     const double bytes = bytes_needed(r, &r->train, &d);
     qkv_describe_free(&d);
@@ -269,7 +242,7 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     const qkv_train_config *c = &l->config;
     qkv_description d;
     double total;
-    const double have = available_memory(&total);
+    const double have = qkv_machine_memory(&total);
     l->peak = qkv_kern_get()->peak_gflops((qkv_precision)c->precision, 0.03) * qkv_parallel_size();
     QKV_TRY(describe_batch(r, c->batch_tokens, &d));
     const double bytes = bytes_needed(r, c, &d);

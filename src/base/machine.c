@@ -1,10 +1,40 @@
-/* Memory bandwidth: all threads read a block far larger than the caches. It is the limit of
- * generating text, where every weight is read once a token. */
-#include "api/bench.h"
+/* See machine.h. */
+#include "base/machine.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/thread.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+double qkv_machine_memory(double *total) {
+    double kib = 0, all = 0, limit = 0, used = 0;
+    char line[128];
+    FILE *f = fopen("/proc/meminfo", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "MemAvailable: %lf", &kib) != 1)
+            (void)!sscanf(line, "MemTotal: %lf", &all);
+    }
+    if (f) fclose(f);
+    *total = 1024 * all;
+    double have = 1024 * kib;
+    if ((f = fopen("/sys/fs/cgroup/memory.max", "r"))) {
+        const bool limited = fscanf(f, "%lf", &limit) == 1;
+        fclose(f);
+        if (limited && limit < *total) {
+            if ((f = fopen("/sys/fs/cgroup/memory.current", "r"))) {
+                if (fscanf(f, "%lf", &used) != 1) used = 0;
+                fclose(f);
+            }
+            *total = limit;
+            if (limit - used < have) have = limit - used;
+        }
+    }
+    return have;
+}
+
+/* ---- bandwidth: all threads read a block far larger than the caches ---- */
 
 enum { CHUNK = 1 << 14, CHUNKS = 2048 }; /* words of 8 bytes; 256 MiB in all */
 
@@ -37,29 +67,3 @@ double qkv_memory_bandwidth(double seconds) {
     qkv_free(x);
     return best;
 }
-
-static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
-    double seconds = 1;
-    QKV_TRY(qkv_bench_real(args, "seconds", 0.001, 3600, &seconds));
-    double rate = qkv_memory_bandwidth(seconds);
-    if (rate == 0) return QKV_FAILED;
-    if (!args->json) {
-        qkv_buf_printf(out, "memory bandwidth  %.1f GB/s read by %d threads\n", rate / 1e9,
-                       qkv_threads());
-        return QKV_OK;
-    }
-    qkv_json_out j = qkv_json_begin(out, 0);
-    qkv_json_open(&j, '{');
-    qkv_json_put_key(&j, "read_gb_per_s");
-    qkv_json_put_real(&j, rate / 1e9, 4);
-    qkv_json_put_key(&j, "threads");
-    qkv_json_put_int(&j, qkv_threads());
-    qkv_json_close(&j, '}');
-    qkv_buf_putc(out, '\n');
-    return QKV_OK;
-}
-
-const qkv_benchmark qkv_bench_memory = {
-    .keys = (const char *const[]){"seconds", NULL},
-    .run = run,
-};

@@ -1,8 +1,8 @@
 /* Models with random weights, for measuring how fast they are used. */
-#ifndef QKV_API_BENCH_MODEL_H
-#define QKV_API_BENCH_MODEL_H
+#ifndef QKV_BENCH_MODEL_H
+#define QKV_BENCH_MODEL_H
 
-#include "api/bench.h"
+#include "bench/benchmark.h"
 #include "task/task.h"
 
 typedef struct qkv_bench_model {

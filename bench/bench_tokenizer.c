@@ -1,6 +1,6 @@
 /* Speed of a tokenizer: megabytes of text a second, encoded in one batch over all threads,
  * and the time to load it. */
-#include "api/bench.h"
+#include "bench/benchmark.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -4,8 +4,8 @@
  * times (forward, and backward twice), causal attention counted half; the peak is measured in the
  * same run. The first step takes the largest batch, so that every later step finds its memory
  * there: allocations in the steps that are timed are counted and must be none. */
-#include "api/bench.h"
-#include "api/bench_works.h"
+#include "bench/benchmark.h"
+#include "bench/bench_works.h"
 #include "use/textmodel.h"
 #include "base/clock.h"
 #include "base/json.h"

@@ -2,8 +2,8 @@
  *
  * A benchmark gets key=value pairs, appends a table for people or a JSON object to `out`, and names
  * the keys it knows, so that a misspelt one is an error and not a silent default. */
-#ifndef QKV_API_BENCH_H
-#define QKV_API_BENCH_H
+#ifndef QKV_BENCH_BENCHMARK_H
+#define QKV_BENCH_BENCHMARK_H
 
 #include "base/buf.h"
 #include "kern/kern.h"
@@ -32,9 +32,5 @@ qkv_status qkv_bench_real(const qkv_bench_args *args, const char *key, double mi
 qkv_status qkv_bench_precision(const qkv_bench_args *args, qkv_precision *value);
 /* Walks all values of a key that may be repeated: start with *cursor = 0; NULL at the end. */
 const char *qkv_bench_next(const qkv_bench_args *args, const char *key, size_t *cursor);
-
-/* Bytes a second that all threads together read from memory; 0 when there is no memory to measure
- * with. */
-double qkv_memory_bandwidth(double seconds);
 
 #endif

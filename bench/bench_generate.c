@@ -8,7 +8,8 @@
  * limit: `share` is the bytes read a second over what `qkv bench memory` measures right before and
  * after. As a shared machine's bandwidth changes from second to second, that is done for each run,
  * and the share is the middle one. */
-#include "api/bench_model.h"
+#include "bench/bench_model.h"
+#include "base/machine.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "decode/session.h"

@@ -2,7 +2,7 @@
  * LSTM, forward and backward over one sequence of N tokens. The claim that all but full attention
  * are linear in N is read off the column "to linear": the time of a token at N over that at the
  * first length. */
-#include "api/bench.h"
+#include "bench/benchmark.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"

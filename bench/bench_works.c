@@ -1,6 +1,6 @@
 /* The works: a classifier of film reviews, a small translator, a masked model,
  * a language model of characters. */
-#include "api/bench_works.h"
+#include "bench/bench_works.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"

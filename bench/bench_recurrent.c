@@ -1,7 +1,7 @@
 /* A recurrent layer over whole sequences, forward and backward: what is left of the machine's peak
  * when one product a time step waits for the one before. Useful work is a multiply-add for each
  * weight and row, times three for forward and backward; the pointwise part counts nothing. */
-#include "api/bench.h"
+#include "bench/benchmark.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* Models with random weights: made, written in the format asked for, and opened as any model is. */
-#include "api/bench_model.h"
+#include "bench/bench_model.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "model/weights.h"

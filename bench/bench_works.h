@@ -1,6 +1,6 @@
 /* The works by which training speed is compared, and made-up data for them. */
-#ifndef QKV_API_BENCH_WORKS_H
-#define QKV_API_BENCH_WORKS_H
+#ifndef QKV_BENCH_WORKS_H
+#define QKV_BENCH_WORKS_H
 
 #include "data/batcher.h"
 #include "task/task.h"

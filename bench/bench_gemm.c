@@ -1,7 +1,7 @@
 /* Matrix products of linear layers: forward, gradient of the input, gradient of the weights, for
  * the shapes in bench_gemm.def, as GFLOP/s and as a share of the peak that this CPU reaches from
  * registers. The best of several runs counts: a shared machine can only make a run slower. */
-#include "api/bench.h"
+#include "bench/benchmark.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -15,7 +15,7 @@ static const struct shape {
     int64_t out, in;
 } shapes[] = {
 #define SHAPE(out, in) {out, in},
-#include "api/bench_gemm.def"
+#include "bench/bench_gemm.def"
 #undef SHAPE
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };

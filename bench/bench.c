@@ -1,12 +1,13 @@
 /* The table of benchmarks and their key=value arguments. */
-#include "api/bench.h"
+#include "bench/bench.h"
+#include "bench/benchmark.h"
 #include "base/number.h"
 
 #include <math.h>
 #include <string.h>
 
 #define BENCH(name, summary) extern const qkv_benchmark qkv_bench_##name;
-#include "api/bench.def"
+#include "bench/bench.def"
 #undef BENCH
 
 static const struct row {
@@ -14,7 +15,7 @@ static const struct row {
     const qkv_benchmark *benchmark;
 } rows[] = {
 #define BENCH(name, summary) {#name, summary, &qkv_bench_##name},
-#include "api/bench.def"
+#include "bench/bench.def"
 #undef BENCH
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };

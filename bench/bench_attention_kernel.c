@@ -1,7 +1,7 @@
 /* The cost of attention alone, forward + backward, over the length of one sequence: full, causal, a
  * local window, and BigBird. Useful work is 4·d multiply-adds' operations for each pair (query,
  * key) that is seen, times three for forward and backward; what is not seen counts nothing. */
-#include "api/bench.h"
+#include "bench/benchmark.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"

@@ -5,8 +5,8 @@
  * The work is that of `qkv bench train --set work=imdb`, random weights included: speed does not
  * depend on their values. bench/classify_peers.py does the same with other programs on the same
  * weights; `check` (the mean of |logit 0 − logit 1|) shows that they compute the same. */
-#include "api/bench_model.h"
-#include "api/bench_works.h"
+#include "bench/bench_model.h"
+#include "bench/bench_works.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/thread.h"

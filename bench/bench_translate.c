@@ -7,8 +7,8 @@
  * programs can do the same work. Useful work is two operations for each multiply-add: the encoder
  * once, the decoder for every hypothesis. Batched: all sentences at once; alone:
  * one sentence after another. */
-#include "api/bench_model.h"
-#include "api/bench_works.h"
+#include "bench/bench_model.h"
+#include "bench/bench_works.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "decode/batches.h"
