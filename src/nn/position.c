@@ -20,10 +20,6 @@ static const qkv_position_scheme *const schemes[] = {
 };
 #undef POSITION
 
-const qkv_position_scheme *qkv_position_scheme_of(qkv_position_kind kind) {
-    return schemes[kind];
-}
-
 qkv_status qkv_position_check(const qkv_position_spec *spec) {
     const qkv_position_scheme *scheme = schemes[spec->kind];
     return scheme->check ? scheme->check(spec) : QKV_OK;

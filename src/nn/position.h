@@ -76,8 +76,6 @@ typedef struct qkv_position_scheme {
     void (*begin)(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out);
 } qkv_position_scheme; /* every function may be NULL */
 
-const qkv_position_scheme *qkv_position_scheme_of(qkv_position_kind kind);
-
 qkv_status qkv_position_check(const qkv_position_spec *spec);
 qkv_status qkv_position_declare(qkv_position *p, const qkv_position_spec *spec, qkv_params *params,
                                 const char *stack);
