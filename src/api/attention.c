@@ -214,7 +214,7 @@ static qkv_status look(looking *l, qkv_tape *t, qkv_attention_parts *out) {
     const bool translates = qkv_model_config(l->m->model)->task == QKV_TASK_TRANSLATE;
     if (status == QKV_OK && translates) status = encode_target(l, &said);
     if (status == QKV_OK) status = run_pass(l, t);
-    t->onlooker = NULL;
+    t->observer = NULL;
     if (status == QKV_OK) status = put_parts(l, out);
     if (status == QKV_OK) status = put_titles(l, out);
     qkv_translations_free(&said);
