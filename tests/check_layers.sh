@@ -37,6 +37,24 @@ for path in src/*/; do
     done
 done
 
+# Naming a type (`struct qkv_x`, a forward declaration too) is knowing it, as including its header is.
+# A name belongs to one folder.
+defined=$(find src -name '*.[ch]' | xargs sed -n 's|.*\bstruct \(qkv_[a-z0-9_]*\) {.*|\1|p;F' |
+    awk '/^src\//{split($0, part, "/"); folder = part[2]; next} {print $1, folder}' | sort -u)
+twice=$(echo "$defined" | awk '{print $1}' | uniq -d)
+[ -z "$twice" ] || { echo "types of one name in two folders:" $twice; bad=1; }
+for path in src/*/; do
+    folder=$(basename "$path")
+    allowed=" $folder $(may_include "$folder") "
+    for name in $(grep -ohE '\bstruct qkv_[a-z0-9_]+' -r "$path" | sed 's/struct //' | sort -u); do
+        owner=$(echo "$defined" | awk -v name="$name" '$1 == name {print $2}')
+        case "$allowed" in
+        *" ${owner:-$folder} "*) ;;
+        *) echo "src/$folder names struct $name of $owner/, but may know only:$allowed"; bad=1 ;;
+        esac
+    done
+done
+
 for file in $(find cli -name '*.[ch]' | sort); do
     # The command sees the public header and its own files only.
     # cmd_bench.c alone sees the benchmarks, which are no part of the library.

@@ -399,7 +399,9 @@ static void test_cached_is_full(void **state) {
     for (int p = 0; qkv_position_names[p]; p++) {
         snprintf(s, sizeof s, "task=translate position=%s norm=%s %s", qkv_position_names[p],
                  p % 2 ? "pre" : "post",
-                 p == QKV_POSITION_STRUCTURAL ? "decoder_position=relative" : "");
+                 qkv_position_has((qkv_position_kind)p, QKV_POSITION_WANTS_TREES)
+                     ? "decoder_position=relative"
+                     : "");
         check_cached(s, short_ones);
     }
     check_cached("task=translate attention=linformer decoder_attention=local window=2", short_ones);

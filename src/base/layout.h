@@ -1,6 +1,6 @@
-/* How sequences lie in a matrix of rows: no padding, one after another, or with gaps, or anyhow (a KV
- * cache, where sequences that began alike share rows).
- * Sequence s owns rows start[s] … start[s] + length(s) − 1, or those that `rows` has at these places. */
+/* How sequences lie in a matrix of rows: packed one after another without padding, with gaps, or as
+ * a list of rows (a KV cache, where sequences with a common prefix share its rows).
+ * Sequence s owns rows start[s] … start[s] + len(s) − 1, or those that `rows` has at these places. */
 #ifndef QKV_BASE_LAYOUT_H
 #define QKV_BASE_LAYOUT_H
 
@@ -8,7 +8,7 @@
 
 typedef struct qkv_layout {
     int32_t n;            /* sequences */
-    const int32_t *start; /* n + 1 entries when packed, n when `length` is given */
+    const int32_t *start; /* n + 1 entries when packed, n when `len` is given */
     const int32_t *len;   /* NULL when packed: lengths are the differences of `start` */
     const int32_t *rows;  /* NULL: each is where its place says */
 } qkv_layout;

@@ -24,7 +24,8 @@ static qkv_status choose_window(const qkv_model *m, const qkv_generate_spec *spe
     const qkv_config *c = qkv_model_config(m);
     const bool endless = c->arch != QKV_ARCH_TRANSFORMER;
     const int64_t window = endless ? all : spec->window ? spec->window : c->max_len;
-    if (!endless && qkv_config_position(c, true) == QKV_POSITION_LEARNED && window > c->max_len)
+    const bool ends = qkv_position_has(qkv_config_position(c, true), QKV_POSITION_HAS_END);
+    if (!endless && ends && window > c->max_len)
         return qkv_fail(
             QKV_USAGE,
             "generate: a window of %lld tokens, but the model has %lld learned positions "

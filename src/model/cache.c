@@ -64,10 +64,6 @@ qkv_status qkv_cache_reset(qkv_cache *c, int32_t n) {
     return qkv_kv_reset(&c->kv, n);
 }
 
-int32_t qkv_cache_count(const qkv_cache *c) {
-    return c->kv.n;
-}
-
 int32_t qkv_cache_len(const qkv_cache *c, int32_t s) {
     return c->kv.len[s];
 }
@@ -101,17 +97,6 @@ qkv_status qkv_cache_select(qkv_cache *c, const int32_t *from, int32_t n) {
     return QKV_OK;
 }
 
-qkv_status qkv_cache_truncate(qkv_cache *c, int32_t s, int32_t len) {
-    if (s < 0 || s >= c->kv.n || len < 0 || len > c->kv.len[s])
-        return qkv_fail(QKV_USAGE, "cache: sequence %d cannot be cut to %d tokens", (int)s,
-                        (int)len);
-    if (c->h && len < c->kv.len[s])
-        return qkv_fail(QKV_USAGE,
-                        "cache: a recurrent state cannot go back; start the sequence anew");
-    qkv_kv_truncate(&c->kv, s, len);
-    return QKV_OK;
-}
-
 void qkv_cache_watch(qkv_cache *c, bool on) {
     /* The last layer but one aligns best (Garg et al. 2019).
      * Recurrent decoders have one attention. */
@@ -123,13 +108,4 @@ void qkv_cache_watch(qkv_cache *c, bool on) {
 const real *qkv_cache_watched(const qkv_cache *c, int32_t s, int32_t *n) {
     *n = c->kv.watched ? c->kv.memory_len[s] : 0;
     return c->kv.watched ? c->kv.watched + (int64_t)s * c->kv.watched_width : NULL;
-}
-
-size_t qkv_cache_bytes(const qkv_cache *c) {
-    size_t per_layer = (size_t)c->kv.room + (size_t)c->kv.memory_rows;
-    size_t bytes = (size_t)c->kv.layers * per_layer * 2 * (size_t)c->kv.width * sizeof(real);
-    if (c->h)
-        bytes += 2 * (size_t)c->kv.layers * (size_t)c->kv.most_n *
-                 (size_t)c->model->config.d_state * sizeof(real);
-    return bytes;
 }

@@ -17,21 +17,16 @@ bool qkv_cache_fit(qkv_cache *c, int32_t n, int32_t capacity);
 
 /* Starts n ≤ max_n sequences anew. */
 qkv_status qkv_cache_reset(qkv_cache *c, int32_t n);
-int32_t qkv_cache_count(const qkv_cache *c);          /* sequences now */
 int32_t qkv_cache_len(const qkv_cache *c, int32_t s); /* tokens of sequence s */
 
 /* Sequence s becomes a copy of what sequence from[s] was, for s < n ≤ max_n: beam search, or
  * dropping finished ones. */
 qkv_status qkv_cache_select(qkv_cache *c, const int32_t *from, int32_t n);
-/* Takes back the last tokens of a sequence. Recurrent states cannot go back. */
-qkv_status qkv_cache_truncate(qkv_cache *c, int32_t s, int32_t len);
 
 /* From now on keeps how the last row of each sequence attends to the memory:
  * weights that sum to 1. */
 void qkv_cache_watch(qkv_cache *c, bool on);
 /* Those of sequence s after a pass, *n of them; NULL when not watched. */
 const real *qkv_cache_watched(const qkv_cache *c, int32_t s, int32_t *n);
-
-size_t qkv_cache_bytes(const qkv_cache *c);
 
 #endif

@@ -11,7 +11,7 @@ static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", NULL};
 
 /* Index 0 stands for what the encoder uses, k + 1 for kind k. */
 static const char *const qkv_decoder_position_names[] = {"same",
-#define POSITION(id, name, help) #name,
+#define POSITION(id, name, traits, help) #name,
 #include "nn/position.def"
 #undef POSITION
                                                          NULL};

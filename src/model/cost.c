@@ -16,24 +16,23 @@ qkv_workload qkv_workload_even(int64_t batch, int64_t length) {
     double rows = (double)batch * (double)length, squares = rows * (double)length;
     return (qkv_workload){.source_rows = rows,
                           .target_rows = rows,
-                          .source_squares = squares,
                           .target_squares = squares,
                           .batch = batch,
                           .length = length};
 }
 
-static void sum_layout(const qkv_layout *l, double *rows, double *squares) {
-    for (int32_t s = 0; l && s < l->n; s++) {
-        double n = qkv_layout_len(l, s);
-        *rows += n;
-        *squares += n * n;
-    }
+static double count_rows(const qkv_layout *l) {
+    double rows = 0;
+    for (int32_t s = 0; l && s < l->n; s++) rows += qkv_layout_len(l, s);
+    return rows;
 }
 
 qkv_workload qkv_workload_of(const qkv_layout *source, const qkv_layout *target) {
     qkv_workload w = {.source = source, .target = target};
-    sum_layout(source, &w.source_rows, &w.source_squares);
-    sum_layout(target, &w.target_rows, &w.target_squares);
+    w.source_rows = count_rows(source);
+    w.target_rows = count_rows(target);
+    for (int32_t s = 0; target && s < target->n; s++)
+        w.target_squares += (double)qkv_layout_len(target, s) * qkv_layout_len(target, s);
     w.batch = source ? source->n : target ? target->n : 0;
     return w;
 }

@@ -8,9 +8,9 @@
 /* How much there is to do: totals over the sequences of a batch. */
 typedef struct qkv_workload {
     double source_rows, target_rows;
-    double guessed_rows;                   /* rows that meet the vocabulary; 0: all */
-    double source_squares, target_squares; /* Σ n²: only for messages about dense layers */
-    const qkv_layout *source, *target;     /* or NULL: `batch` sequences of `length` */
+    double guessed_rows;               /* rows that the vocabulary's projection sees; 0: all */
+    double target_squares;             /* Σ n²: cross-attention where a layout is not known */
+    const qkv_layout *source, *target; /* or NULL: `batch` sequences of `length` */
     int64_t batch, length;
 } qkv_workload;
 

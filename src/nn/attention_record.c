@@ -45,18 +45,19 @@ static qkv_status record_sequence(qkv_attention_record *r, const qkv_attention *
     return status;
 }
 
-static void record(void *user, const qkv_attention *a) {
+static void record(void *user, const qkv_node *node) {
     qkv_attention_record *r = user;
+    const qkv_attention *a = qkv_attention_of_node(node);
+    if (!a) return;
     if (a->k_layout.rows)
-        r->status =
-            qkv_fail(QKV_USAGE, "attention over a cache cannot be looked at: its rows lie anyhow");
+        r->status = qkv_fail(QKV_USAGE, "attention over a cache cannot be looked at");
     for (int32_t s = 0; s < a->q_layout.n && r->status == QKV_OK; s++)
         r->status = record_sequence(r, a, s);
 }
 
 void qkv_attention_record_start(qkv_attention_record *r, qkv_tape *t) {
-    *r = (qkv_attention_record){.onlooker = {.attention = record, .user = r}};
-    t->onlooker = &r->onlooker;
+    *r = (qkv_attention_record){.observer = {.after = record, .user = r}};
+    t->observer = &r->observer;
 }
 
 void qkv_attention_record_free(qkv_attention_record *r) {

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-#define POSITION(id, name, help) #name,
+#define POSITION(id, name, traits, help) #name,
 const char *const qkv_position_names[] = {
 #include "nn/position.def"
     NULL};
@@ -14,14 +14,19 @@ const qkv_op qkv_position_op = {.name = "positions"};
 
 const char *const qkv_pairing_names[] = {"adjacent", "halves", NULL};
 
-#define POSITION(id, name, help) [QKV_POSITION_##id] = &qkv_position_##name,
+#define POSITION(id, name, traits, help) [QKV_POSITION_##id] = &qkv_position_##name,
 static const qkv_position_scheme *const schemes[] = {
 #include "nn/position.def"
 };
 #undef POSITION
 
-const qkv_position_scheme *qkv_position_scheme_of(qkv_position_kind kind) {
-    return schemes[kind];
+bool qkv_position_has(qkv_position_kind kind, qkv_position_trait trait) {
+#define POSITION(id, name, traits, help) [QKV_POSITION_##id] = (traits),
+    static const int table[] = {
+#include "nn/position.def"
+    };
+#undef POSITION
+    return table[kind] & (int)trait;
 }
 
 qkv_status qkv_position_check(const qkv_position_spec *spec) {

@@ -12,12 +12,21 @@
 #include "nn/dense.h"
 
 typedef enum qkv_position_kind {
-#define POSITION(id, name, help) QKV_POSITION_##id,
+#define POSITION(id, name, traits, help) QKV_POSITION_##id,
 #include "nn/position.def"
 #undef POSITION
     QKV_POSITION_COUNT
 } qkv_position_kind;
 extern const char *const qkv_position_names[];
+
+/* What a scheme asks of the rest of a model; its row of position.def says which of these it has. */
+typedef enum qkv_position_trait {
+    QKV_POSITION_ON_SCORES = 1,  /* relates a query's place to a key's, so keys must have places */
+    QKV_POSITION_ROTATES = 2,    /* turns queries and keys, so there must be projections */
+    QKV_POSITION_HAS_END = 4,    /* knows positions below max_len only */
+    QKV_POSITION_WANTS_TREES = 8 /* needs a dependency tree for each sequence; encoders only */
+} qkv_position_trait;
+bool qkv_position_has(qkv_position_kind kind, qkv_position_trait trait);
 
 typedef enum qkv_pairing { QKV_PAIRING_ADJACENT, QKV_PAIRING_HALVES } qkv_pairing;
 extern const char *const qkv_pairing_names[];
@@ -75,8 +84,6 @@ typedef struct qkv_position_scheme {
     void (*begin)(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out);
 } qkv_position_scheme; /* every function may be NULL */
 
-const qkv_position_scheme *qkv_position_scheme_of(qkv_position_kind kind);
-
 qkv_status qkv_position_check(const qkv_position_spec *spec);
 qkv_status qkv_position_declare(qkv_position *p, const qkv_position_spec *spec, qkv_params *params,
                                 const char *stack);
@@ -96,7 +103,7 @@ real *qkv_position_constants(qkv_tape *t, const qkv_position *p, int64_t n, int6
 void qkv_position_declare_relative(qkv_position *p, qkv_params *params, const char *stack,
                                    int64_t n);
 
-#define POSITION(id, name, help) extern const qkv_position_scheme qkv_position_##name;
+#define POSITION(id, name, traits, help) extern const qkv_position_scheme qkv_position_##name;
 #include "nn/position.def"
 #undef POSITION
 

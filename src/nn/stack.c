@@ -6,22 +6,10 @@
 
 #include "base/mem.h"
 
-/* What a position scheme does inside attention, for deciding which patterns it can live with. */
-static bool acts_on_scores(qkv_position_kind kind) {
-    switch (kind) {
-    case QKV_POSITION_RELATIVE:
-    case QKV_POSITION_ALIBI:
-    case QKV_POSITION_T5:
-    case QKV_POSITION_STRUCTURAL:
-        return true;
-    default:
-        return false;
-    }
-}
-
 qkv_status qkv_stack_check(const qkv_stack_spec *spec) {
     const qkv_multihead_spec *a = &spec->attention;
-    const char *position = qkv_position_names[spec->position.kind];
+    const qkv_position_kind kind = spec->position.kind;
+    const char *position = qkv_position_names[kind];
     QKV_TRY(qkv_position_check(&spec->position));
     if (spec->pattern.kind == QKV_PATTERN_LINFORMER && spec->pattern.causal)
         return qkv_fail(
@@ -29,7 +17,8 @@ qkv_status qkv_stack_check(const qkv_stack_spec *spec) {
             "attention=linformer mixes all positions, so a decoder would see what it is to "
             "predict; use attention=local or bigbird in decoders (of an encoder-decoder: "
             "decoder_attention)");
-    if (spec->pattern.kind == QKV_PATTERN_LINFORMER && acts_on_scores(spec->position.kind))
+    if (spec->pattern.kind == QKV_PATTERN_LINFORMER &&
+        qkv_position_has(kind, QKV_POSITION_ON_SCORES))
         return qkv_fail(QKV_USAGE,
                         "position=%s scores pairs of positions, but Linformer's keys are mixtures "
                         "of positions; use "
@@ -46,11 +35,12 @@ qkv_status qkv_stack_check(const qkv_stack_spec *spec) {
             QKV_USAGE,
             "projections=false: the input is cut into heads, so heads·d_head must be d_model "
             "and kv_heads must be heads");
-    if (spec->position.kind == QKV_POSITION_ROPE)
+    if (qkv_position_has(kind, QKV_POSITION_ROTATES))
         return qkv_fail(
             QKV_USAGE,
-            "position=rope turns queries and keys, which basic attention (projections=false) "
-            "does not have; use position=sinusoidal or learned");
+            "position=%s turns queries and keys, which basic attention (projections=false) "
+            "does not have; use position=sinusoidal or learned",
+            position);
     return QKV_OK;
 }
 

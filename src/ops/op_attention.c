@@ -208,7 +208,11 @@ qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
     a->precision = spec->rounded ? QKV_BF16 : (qkv_precision)t->precision;
     a->out = o->data, a->ldo = o->ld;
     if (!qkv_kern_get()->attention(a)) return no_scratch(t);
-    if (t->onlooker) t->onlooker->attention(t->onlooker->user, a);
+    qkv_tensor *out = qkv_tape_record(t, &qkv_op_attention, in, 6, QKV_TENSORS(o), s);
     for (int i = Q; i <= V && records && rounded; i++) qkv_tensor_done(whole(in[i]));
-    return qkv_tape_record(t, &qkv_op_attention, in, 6, QKV_TENSORS(o), s);
+    return out;
+}
+
+const qkv_attention *qkv_attention_of_node(const qkv_node *node) {
+    return node->op == &qkv_op_attention ? &((const saved *)node->saved)->a : NULL;
 }

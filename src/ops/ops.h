@@ -80,6 +80,8 @@ typedef struct qkv_attention_spec {
 } qkv_attention_spec;
 qkv_tensor *qkv_attend(qkv_tape *t, qkv_tensor *q, qkv_tensor *k, qkv_tensor *v,
                        const qkv_attention_spec *spec);
+/* For observers of a tape: what an attention has computed, and from what; NULL: another op. */
+const qkv_attention *qkv_attention_of_node(const qkv_node *node);
 
 /* Rotates the pairs of each head of x by position, in place: x must be a view of (or) a linear's
  * output without activation, which nobody needs unrotated. Returns x's successor, which shares its

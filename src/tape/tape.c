@@ -226,19 +226,21 @@ qkv_tensor *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in
         if (out[i] && !out[i]->name) out[i]->name = op->name;
         if (t->check_finite && out[i] && !all_finite(t, op, out[i])) return &t->nothing;
     }
-    uint64_t index = t->n_ops++;
-    if (!qkv_tape_records(t, in, n_in)) return out[0];
+    qkv_node made = {.op = op, .saved = saved, .index = t->n_ops++};
     if (n_in > QKV_NODE_INPUTS || n_out > QKV_NODE_OUTPUTS)
         return qkv_tape_fail(t, op, QKV_USAGE,
                              "%zu inputs and %zu outputs; a node has room for %d and %d", n_in,
                              n_out, QKV_NODE_INPUTS, QKV_NODE_OUTPUTS);
+    for (size_t i = 0; i < n_in; i++) made.in[i] = in[i];
+    for (size_t i = 0; i < n_out; i++) made.out[i] = out[i];
+    if (t->observer) t->observer->after(t->observer->user, &made);
+    if (!qkv_tape_records(t, in, n_in)) return out[0];
     qkv_node *node = qkv_tape_alloc(t, op, sizeof *node);
     if (!node) return &t->nothing;
     if (!room_for_node(t)) return qkv_tape_fail_below(t, op);
-    *node = (qkv_node){.op = op, .saved = saved, .index = index};
-    for (size_t i = 0; i < n_in; i++) node->in[i] = in[i];
+    *node = made;
     for (size_t i = 0; i < n_out; i++)
-        if ((node->out[i] = out[i])) out[i]->wants_grad = true, out[i]->maker = node;
+        if (out[i]) out[i]->wants_grad = true, out[i]->maker = node;
     t->nodes[t->n_nodes++] = node;
     return out[0];
 }

@@ -15,6 +15,7 @@
 #include "base/layout.h"
 #include "base/real.h"
 #include "base/rng.h"
+#include "base/weight_format.h"
 #include "tape/heap.h"
 
 typedef struct qkv_tensor qkv_tensor;
@@ -50,8 +51,8 @@ struct qkv_tensor {
         base_to; /* the columns of base that the view is; empty when it is not whole columns */
     qkv_rows *touched;  /* for a sparse parameter; else NULL */
     const real *packed; /* not NULL: for products with it as weights, as gemm_pack left it (fp32) */
-    const struct qkv_weight *weight; /* not NULL: in fewer bits (kern/weight.h), and data is NULL */
-    const char *name;                /* parameters: their name; else the op's */
+    const qkv_weight *weight; /* not NULL: the values are quantized, and data is NULL */
+    const char *name;         /* parameters: their name; else the op's */
 };
 
 #define QKV_NODE_INPUTS  8
@@ -78,12 +79,12 @@ struct qkv_op {
                   loss */
 };
 
-/* Sees what attention is about to compute (struct qkv_attention of kern.h): for looking into a model. */
-struct qkv_attention;
-typedef struct qkv_onlooker {
-    void (*attention)(void *user, const struct qkv_attention *a);
+/* Sees each op of a step once it has run, as a node whether it is recorded or not: for looking into
+ * a model. The node is gone when `after` returns. */
+typedef struct qkv_observer {
+    void (*after)(void *user, const qkv_node *node);
     void *user;
-} qkv_onlooker;
+} qkv_observer;
 
 typedef enum qkv_mode {
     QKV_TRAIN, /* record, drop out */
@@ -102,7 +103,7 @@ struct qkv_tape {
     qkv_node **nodes;
     size_t n_nodes, cap_nodes;
     uint64_t n_ops;               /* ops run in this step, recorded or not */
-    const qkv_onlooker *onlooker; /* NULL: nobody looks */
+    const qkv_observer *observer; /* NULL: nobody looks */
     /* When not NULL: called in backward after each node, with the number of those still to come. */
     void (*after_node)(void *user, size_t left);
     void *after_user;

@@ -270,7 +270,7 @@ const qkv_step_kind qkv_dec_strip = {.name = "Strip", .parse = strip_parse, .dec
 /* ---- Replace ---- */
 
 typedef struct replace_args {
-    qkv_pattern pattern;
+    qkv_text_pattern pattern;
     char *content;
 } replace_args;
 
@@ -281,12 +281,12 @@ static qkv_status replace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *
     QKV_TRY(get_text(tok, json, "content", "", &a->content));
     if (!qkv_json_member(json, "pattern", &pattern))
         return qkv_fail(QKV_BAD_FILE, "line %zu: Replace without a pattern", qkv_json_line(json));
-    return qkv_pattern_parse(&a->pattern, pattern);
+    return qkv_text_pattern_parse(&a->pattern, pattern);
 }
 
 static void replace_drop(qkv_step *step) {
     replace_args *a = step->args;
-    if (a) qkv_pattern_free(&a->pattern);
+    if (a) qkv_text_pattern_free(&a->pattern);
 }
 
 static qkv_status replace(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {

@@ -112,7 +112,7 @@ const qkv_step_kind qkv_norm_nmt = {.name = "Nmt", .normalize = nmt};
 /* ---- Replace ---- */
 
 typedef struct replace_args {
-    qkv_pattern pattern;
+    qkv_text_pattern pattern;
     char *content;
     size_t len;
 } replace_args;
@@ -126,12 +126,12 @@ static qkv_status replace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *
         return qkv_fail(QKV_BAD_FILE, "line %zu: Replace without a pattern", qkv_json_line(json));
     QKV_TRY(qkv_json_get_string(json, "content", true, &content, &a->len));
     QKV_TRY_ALLOC(a->content = qkv_arena_strndup(&tok->arena, content, a->len));
-    return qkv_pattern_parse(&a->pattern, pattern);
+    return qkv_text_pattern_parse(&a->pattern, pattern);
 }
 
 static void replace_drop(qkv_step *step) {
     replace_args *a = step->args;
-    if (a) qkv_pattern_free(&a->pattern);
+    if (a) qkv_text_pattern_free(&a->pattern);
 }
 
 static qkv_status replace(const qkv_step *step, qkv_work *w) {

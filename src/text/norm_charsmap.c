@@ -163,7 +163,7 @@ static size_t plain_run(const qkv_charsmap *m, const char *text, size_t i, size_
 }
 
 static void sp_trim(const sp_args *a, qkv_work *w) {
-    struct qkv_side *s = &w->side[w->out];
+    struct qkv_work_side *s = &w->side[w->out];
     const char *mark = a->escape ? blank_mark : " ";
     const size_t n = strlen(mark);
     while (s->text.len >= n && !memcmp(s->text.data + s->text.len - n, mark, n)) s->text.len -= n;

@@ -23,7 +23,7 @@ static void pcre_free(void *p, void *unused) {
     qkv_free(p);
 }
 
-qkv_status qkv_pattern_compile(qkv_pattern *p, const char *regex, size_t len) {
+qkv_status qkv_text_pattern_compile(qkv_text_pattern *p, const char *regex, size_t len) {
     if (len > PATTERN_MAX)
         return qkv_fail(QKV_BAD_FILE, "a regular expression of %zu bytes: at most %u are read", len,
                         PATTERN_MAX);
@@ -51,8 +51,8 @@ qkv_status qkv_pattern_compile(qkv_pattern *p, const char *regex, size_t len) {
     return QKV_OK;
 }
 
-qkv_status qkv_pattern_parse(qkv_pattern *p, qkv_json_at json) {
-    *p = (qkv_pattern){0};
+qkv_status qkv_text_pattern_parse(qkv_text_pattern *p, qkv_json_at json) {
+    *p = (qkv_text_pattern){0};
     const char *text;
     qkv_json_at value = json;
     const bool regex = qkv_json_member(json, "Regex", &value);
@@ -64,19 +64,19 @@ qkv_status qkv_pattern_parse(qkv_pattern *p, qkv_json_at json) {
     if (qkv_json_kind_of(value) != QKV_JSON_STRING)
         return qkv_fail(QKV_BAD_FILE, "line %zu: a pattern must be a string", qkv_json_line(json));
     qkv_json_string(value, &text, &p->len);
-    if (regex) return qkv_pattern_compile(p, text, p->len);
+    if (regex) return qkv_text_pattern_compile(p, text, p->len);
     QKV_TRY_ALLOC(p->literal = qkv_strndup(text, p->len));
     return QKV_OK;
 }
 
-void qkv_pattern_free(qkv_pattern *p) {
+void qkv_text_pattern_free(qkv_text_pattern *p) {
     qkv_free(p->literal);
     qkv_free(p->source);
     pcre2_code_free(p->code);
-    *p = (qkv_pattern){0};
+    *p = (qkv_text_pattern){0};
 }
 
-qkv_search qkv_search_begin(const qkv_pattern *p, const char *text, size_t len) {
+qkv_search qkv_search_begin(const qkv_text_pattern *p, const char *text, size_t len) {
     return (qkv_search){.p = p, .text = text, .len = len};
 }
 

@@ -1,7 +1,8 @@
 /* The inside of a tokenizer: a pipeline of steps held as data.
  *
  *     text ─ added tokens cut out ─► normalizer steps ─► added tokens again ─► pre-tokenizer steps
- * ─► model ─► template ids ─ token strings ─► decoder steps ─► text
+ *          ─► model ─► template ─► ids
+ *     ids ─ token strings ─► decoder steps ─► text
  *
  * Each stage is a flat array of steps (a "Sequence" of the file is just several steps); a step is a
  * row of its stage's .def table and the arguments that its parse function made. A stage's own JSON
@@ -10,9 +11,10 @@
  *
  *     QKV_TRY(qkv_tokenizer_new(&tok));
  *     QKV_TRY(qkv_tokenizer_set_stage(tok, QKV_STAGE_PRETOKENIZER,
- * "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}")); QKV_TRY(qkv_tokenizer_set_bpe(tok,
- * tokens, n, merges, n_merges, &(qkv_bpe_options){0})); QKV_TRY(qkv_tokenizer_add_token(tok,
- * &(qkv_added){.text = "<pad>", .len = 5, .id = 0, .special = true}));
+ *                                     "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"));
+ *     QKV_TRY(qkv_tokenizer_set_bpe(tok, tokens, n, merges, n_merges, &(qkv_bpe_options){0}));
+ *     QKV_TRY(qkv_tokenizer_add_token(
+ *         tok, &(qkv_added){.text = "<pad>", .len = 5, .id = 0, .special = true}));
  *     QKV_TRY(qkv_tokenizer_finish(tok));
  *
  * A tokenizer is constant after qkv_tokenizer_finish; what encoding needs to write lies in a
@@ -60,8 +62,8 @@ typedef struct qkv_work {
                                   when not tracked */
     bool at_start;             /* this text begins where the whole text began */
     QKV_VEC(qkv_piece)
-    pieces, old;      /* the pre-tokenizer's result; `old` is its input while a step runs */
-    struct qkv_side { /* two buffers: one holds the text, the other takes a step's output */
+    pieces, old;           /* the pre-tokenizer's result; `old` is its input while a step runs */
+    struct qkv_work_side { /* two buffers: one holds the text, the other takes a step's output */
         qkv_buf text;
         QKV_VEC(uint32_t) from, to;
     } side[2];

@@ -68,7 +68,7 @@ static qkv_status apply(qkv_work *w, behavior how) {
 /* ---- Split, by pattern ---- */
 
 typedef struct split_args {
-    qkv_pattern pattern;
+    qkv_text_pattern pattern;
     behavior how;
     bool invert;
 } split_args;
@@ -81,12 +81,12 @@ static qkv_status split_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *st
     QKV_TRY(qkv_json_get_bool(json, "invert", false, &a->invert));
     if (!qkv_json_member(json, "pattern", &pattern))
         return qkv_fail(QKV_BAD_FILE, "line %zu: Split without a pattern", qkv_json_line(json));
-    return qkv_pattern_parse(&a->pattern, pattern);
+    return qkv_text_pattern_parse(&a->pattern, pattern);
 }
 
 static void split_drop(qkv_step *step) {
     split_args *a = step->args;
-    if (a) qkv_pattern_free(&a->pattern);
+    if (a) qkv_text_pattern_free(&a->pattern);
 }
 
 static qkv_status find_stretches(const split_args *a, qkv_work *w, qkv_piece piece) {

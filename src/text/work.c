@@ -43,7 +43,7 @@ qkv_status qkv_work_start(qkv_work *w, const char *text, size_t len, size_t base
     w->pieces.n = w->old.n = 0;
     w->out = 0;
     if (!track) return QKV_OK;
-    struct qkv_side *s = &w->side[1]; /* only its offsets: the text is the caller's */
+    struct qkv_work_side *s = &w->side[1]; /* only its offsets: the text is the caller's */
     s->from.n = s->to.n = 0;
     uint32_t *from, *to;
     if (!(from = EXTEND(s->from, len + 1)) || !(to = EXTEND(s->to, len + 1))) return QKV_FAILED;
@@ -62,13 +62,13 @@ qkv_status qkv_work_start(qkv_work *w, const char *text, size_t len, size_t base
 }
 
 void qkv_work_begin(qkv_work *w) {
-    struct qkv_side *s = &w->side[w->out];
+    struct qkv_work_side *s = &w->side[w->out];
     qkv_buf_clear(&s->text);
     s->from.n = s->to.n = 0;
 }
 
 void qkv_work_put(qkv_work *w, const char *bytes, size_t n, size_t begin, size_t end) {
-    struct qkv_side *s = &w->side[w->out];
+    struct qkv_work_side *s = &w->side[w->out];
     if (!n) return;
     qkv_buf_add(&s->text, bytes, n);
     if (!w->track || s->text.status != QKV_OK) return;
@@ -87,7 +87,7 @@ void qkv_work_put(qkv_work *w, const char *bytes, size_t n, size_t begin, size_t
 }
 
 void qkv_work_keep(qkv_work *w, size_t begin, size_t end) {
-    struct qkv_side *s = &w->side[w->out];
+    struct qkv_work_side *s = &w->side[w->out];
     if (begin >= end) return;
     qkv_buf_add(&s->text, w->text + begin, end - begin);
     if (!w->track || s->text.status != QKV_OK) return;
@@ -111,7 +111,7 @@ size_t qkv_work_size(const qkv_work *w) {
 }
 
 qkv_status qkv_work_end(qkv_work *w) {
-    struct qkv_side *s = &w->side[w->out];
+    struct qkv_work_side *s = &w->side[w->out];
     if (s->text.status != QKV_OK) return s->text.status;
     if (s->text.len > QKV_TEXT_MAX)
         return qkv_fail(QKV_USAGE,

@@ -209,7 +209,7 @@ static qkv_status look(looking *l, qkv_tape *t, qkv_attention_parts *out) {
     const bool translates = shape.encoder && shape.decoder;
     if (status == QKV_OK && translates) status = encode_target(l, &said);
     if (status == QKV_OK) status = run_pass(l, t);
-    t->onlooker = NULL;
+    t->observer = NULL;
     if (status == QKV_OK) status = put_parts(l, out);
     if (status == QKV_OK) status = put_titles(l, out);
     qkv_translations_free(&said);
