@@ -17,16 +17,17 @@ static const char *const copied[] = {"tokenizer.json", QKV_SHORTLIST_FILE, NULL}
 /* Scores worth comparing, where evaluation gives them. */
 static const struct {
     const char *key;
-    size_t field;  /* of qkv_evaluation */
-    double factor; /* shares are shown in per cent */
-    int digits;
-} compared[] = {{"accuracy", offsetof(qkv_evaluation, accuracy), 100, 2},
-                {"macro_f1", offsetof(qkv_evaluation, macro_f1), 100, 2},
-                {"bleu", offsetof(qkv_evaluation, bleu), 1, 2},
-                {"chrf", offsetof(qkv_evaluation, chrf2), 1, 2},
-                {"perplexity", offsetof(qkv_evaluation, perplexity), 1, 3},
-                {"bits_per_byte", offsetof(qkv_evaluation, bits_per_byte), 1, 4},
-                {"loss", offsetof(qkv_evaluation, loss), 1, 4}};
+    size_t field;    /* of qkv_evaluation */
+    double factor;   /* shares are shown in per cent */
+    int digits;      /* behind the point, in the table */
+    int significant; /* in JSON: as many as `eval` gives */
+} compared[] = {{"accuracy", offsetof(qkv_evaluation, accuracy), 100, 2, 9},
+                {"macro_f1", offsetof(qkv_evaluation, macro_f1), 100, 2, 9},
+                {"bleu", offsetof(qkv_evaluation, bleu), 1, 2, 7},
+                {"chrf", offsetof(qkv_evaluation, chrf2), 1, 2, 7},
+                {"perplexity", offsetof(qkv_evaluation, perplexity), 1, 3, 9},
+                {"bits_per_byte", offsetof(qkv_evaluation, bits_per_byte), 1, 4, 9},
+                {"loss", offsetof(qkv_evaluation, loss), 1, 4, 9}};
 #define N_COMPARED (sizeof compared / sizeof *compared)
 
 typedef struct side {
@@ -106,11 +107,11 @@ static void write_table(const side *a, const side *b, const char *to, qkv_buf *o
                            compared[i].digits, b->score[i] - a->score[i]);
 }
 
-static void put_pair(qkv_json_out *j, const char *key, double before, double after) {
+static void put_pair(qkv_json_out *j, const char *key, double before, double after, int digits) {
     qkv_json_put_key(j, key);
     qkv_json_open(j, '[');
-    qkv_json_put_real(j, before, 9);
-    qkv_json_put_real(j, after, 9);
+    qkv_json_put_real(j, before, digits);
+    qkv_json_put_real(j, after, digits);
     qkv_json_close(j, ']');
 }
 
@@ -119,9 +120,10 @@ static void write_json(const side *a, const side *b, const char *to, qkv_buf *ou
     qkv_json_open(&j, '{');
     qkv_json_put_key(&j, "weights");
     qkv_json_put_text(&j, to);
-    put_pair(&j, "bytes", a->bytes, b->bytes);
+    put_pair(&j, "bytes", a->bytes, b->bytes, 9);
     for (size_t i = 0; i < N_COMPARED; i++)
-        if (a->has[i] && b->has[i]) put_pair(&j, compared[i].key, a->score[i], b->score[i]);
+        if (a->has[i] && b->has[i])
+            put_pair(&j, compared[i].key, a->score[i], b->score[i], compared[i].significant);
     qkv_json_close(&j, '}');
     qkv_buf_putc(out, '\n');
 }
