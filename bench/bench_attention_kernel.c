@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,15 +27,15 @@ static const struct {
 typedef struct work {
     int64_t n, heads, width;
     qkv_precision precision;
-    real *memory; /* q, k, v side by side, their gradients, out, dout, lse */
+    double seconds, peak; /* for each measurement; GFLOP/s that the CPU has */
+    real *memory;         /* q, k, v side by side, their gradients, out, dout, lse */
 } work;
 
 typedef struct measured {
     double forward, backward; /* seconds, the best of the runs */
 } measured;
 
-static qkv_status measure(const work *w, const qkv_pattern *pattern, double seconds,
-                          measured *out) {
+static qkv_status measure(const work *w, const qkv_pattern *pattern, measured *out) {
     const int64_t d = w->heads * w->width, n = w->n;
     const int32_t start[2] = {0, (int32_t)n};
     real *qkv = w->memory, *grads = qkv + 3 * n * d, *result = grads + 3 * n * d,
@@ -82,7 +82,7 @@ static qkv_status measure(const work *w, const qkv_pattern *pattern, double seco
         const double t2 = qkv_now();
         out->forward = fmin(out->forward, t1 - t0);
         out->backward = fmin(out->backward, t2 - t1);
-    } while (qkv_now() - begin < seconds);
+    } while (qkv_now() - begin < w->seconds);
     return QKV_OK;
 }
 
@@ -132,18 +132,18 @@ static void fill(const work *w) {
 }
 
 static qkv_status run_lengths(const qkv_bench_args *args, work *w, int64_t min, int64_t max,
-                              double seconds, double peak, qkv_json_out *json, qkv_buf *out) {
+                              qkv_json_out *json, qkv_buf *out) {
     const char *only = qkv_bench_text(args, "pattern", NULL);
     for (w->n = min; w->n <= max; w->n *= 2) /* short first, so that the memory's growth shows */
         for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
             if (only && strcmp(only, patterns[i].name) != 0) continue;
             line l = {.pattern = patterns[i].name, .n = w->n};
             fill(w);
-            QKV_TRY(measure(w, &patterns[i].pattern, seconds, &l.time));
+            QKV_TRY(measure(w, &patterns[i].pattern, &l.time));
             const double useful = 12.0 * (double)(w->heads * w->width) *
                                   qkv_pattern_pairs(&patterns[i].pattern, w->n);
             l.gflops = useful / (l.time.forward + l.time.backward) / 1e9;
-            l.share = l.gflops / peak;
+            l.share = l.gflops / w->peak;
             l.peak_memory = qkv_peak_rss();
             write_line(&l, json, out);
         }
@@ -152,34 +152,33 @@ static qkv_status run_lengths(const qkv_bench_args *args, work *w, int64_t min, 
 
 static qkv_status run(const qkv_bench_args *args, qkv_buf *out) {
     int64_t heads = 8, width = 16, min = 512, max = 16384;
-    double seconds = 0.5;
+    work w = {.seconds = 0.5};
     QKV_TRY(qkv_bench_int(args, "heads", 1, 1024, &heads));
     QKV_TRY(qkv_bench_int(args, "width", 1, 1024, &width));
     QKV_TRY(qkv_bench_int(args, "min", 1, 1 << 20, &min));
     QKV_TRY(qkv_bench_int(args, "max", 1, 1 << 20, &max));
-    QKV_TRY(qkv_bench_real(args, "seconds", 0.001, 3600, &seconds));
-    work w = {.heads = heads, .width = width};
+    QKV_TRY(qkv_bench_real(args, "seconds", 0.001, 3600, &w.seconds));
+    w.heads = heads, w.width = width;
     QKV_TRY(qkv_bench_precision(args, &w.precision));
     const size_t reals = (size_t)max * (size_t)(8 * heads * width + heads);
     if (!(w.memory = qkv_alloc_aligned(reals * sizeof(real)))) return QKV_FAILED;
-    const double peak = qkv_kern_get()->peak_gflops(w.precision, 0.2);
+    w.peak = qkv_kern_get()->peak_gflops(w.precision, 0.2);
     qkv_json_out j = qkv_json_begin(out, 0);
     if (args->json) {
         qkv_json_open(&j, '{');
         qkv_json_put_key(&j, "peak_gflops");
-        qkv_json_put_real(&j, peak, 5);
+        qkv_json_put_real(&j, w.peak, 5);
         qkv_json_put_key(&j, "threads");
         qkv_json_put_int(&j, qkv_threads());
         qkv_json_put_key(&j, "lines");
         qkv_json_open(&j, '[');
     } else {
         qkv_buf_printf(out, "%lld heads of %lld, one sequence, %d threads, peak %.0f GFLOP/s\n",
-                       (long long)heads, (long long)width, qkv_threads(), peak);
+                       (long long)heads, (long long)width, qkv_threads(), w.peak);
         qkv_buf_printf(out, "%-8s %7s %10s %10s %9s %7s %8s\n", "pattern", "N", "forward ms",
                        "backward", "GFLOP/s", "of peak", "peak MiB");
     }
-    const qkv_status status =
-        run_lengths(args, &w, min, max, seconds, peak, args->json ? &j : NULL, out);
+    const qkv_status status = run_lengths(args, &w, min, max, args->json ? &j : NULL, out);
     if (args->json) {
         qkv_json_close(&j, ']');
         qkv_json_close(&j, '}');

@@ -4,10 +4,10 @@
 # Prints a row for each run: work, program, seed, accuracy, core-minutes (user and system time).
 set -eu
 cd "$(dirname "$0")/.."
-data=${QKV_DATA:-../shared/data} seeds=${SEEDS:-1 2 3} works=${WORKS:-trec sst2 hotel imdb}
+data=${QKV_DATA:-none} seeds=${SEEDS:-1 2 3} works=${WORKS:-trec sst2 hotel imdb}
 out=$PWD/build/bench/classify
 mkdir -p "$out"
-[ -x "$data/unpack" ] || { echo "bench: no data at $data (QKV_DATA)" >&2; exit 1; }
+[ -x "$data/unpack" ] || { echo "bench: set QKV_DATA to the folder of data sets" >&2; exit 1; }
 
 # train.tsv and test.tsv of a work. The hotel reviews have no split of their own: every tenth row is the test.
 prepare() {

@@ -16,14 +16,14 @@ if [ ! -x "$python" ]; then
     build/venv/bin/pip install --quiet torch==2.13.0 numpy
 fi
 
-# Real texts where they are at hand, else made-up ones of like lengths.
+# Real texts where QKV_DATA says where they are, else synthetic ones of like lengths.
 if [ ! -f "$out/gpt.ids" ]; then
-    data=${QKV_DATA:-../shared/data}
+    data=${QKV_DATA:-none}
     if [ -x "$data/unpack" ]; then
         "$data/unpack" imdb multi30k tinyshakespeare "$out/data"
         "$python" bench/make_ids.py "$out" "$out/data"
     else
-        echo "bench: no data at hand; lengths are made up" >&2
+        echo "bench: QKV_DATA is not set; texts of like lengths are drawn at random" >&2
         "$python" bench/make_ids.py "$out"
     fi
 fi

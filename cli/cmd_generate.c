@@ -1,6 +1,6 @@
 /* qkv generate DIR --prompt TEXT: what the model writes after the prompt, as it comes. */
 #include "command.h"
-#include "lines.h"
+#include "input_lines.h"
 
 #include <stdlib.h>
 #include <string.h>

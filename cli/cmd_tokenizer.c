@@ -1,7 +1,7 @@
 /* qkv tokenizer: text to ids and back, and what a tokenizer file is. Training and explaining:
  * cmd_tokenizer_train.c. */
 #include "command.h"
-#include "lines.h"
+#include "input_lines.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* qkv tokenizer train: learn a vocabulary from text files and write it as tokenizer.json. */
 #include "command.h"
-#include "lines.h"
+#include "input_lines.h"
 
 #include <stdlib.h>
 #include <string.h>

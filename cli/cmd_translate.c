@@ -1,6 +1,6 @@
 /* qkv translate DIR: lines on stdin, one translation a line on stdout, in order, as they come. */
 #include "command.h"
-#include "lines.h"
+#include "input_lines.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -91,12 +91,11 @@ static void add_table(rows *r, qkv_key_table table, const char *section) {
         for (char *c = name; *c; c++)
             if (*c == '_') *c = '-';
         if (has_own(r->command, name) || among(r->command->no_keys, k.name)) continue;
-        const cli_option o = option_of(&k, section);
-        if (!o.name) continue;
         cli_option *list = realloc(r->list, (r->n + 1) * sizeof *list);
         if (!list) return;
         r->list = list;
-        r->list[r->n++] = o;
+        list[r->n] = option_of(&k, section);
+        if (list[r->n].name) r->n++;
     }
 }
 

@@ -3,7 +3,7 @@
 #define QKV_CLI_VECTORS_H
 
 #include "command.h"
-#include "lines.h"
+#include "input_lines.h"
 
 typedef struct cli_vectors {
     size_t width; /* numbers a line */

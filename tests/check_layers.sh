@@ -16,10 +16,11 @@ may_include() { # folder → the folders it may include (each list is closed: wh
     decode) echo "model nn ops tape kern store base" ;;
     task) echo "policy decode model nn ops tape kern store data text base" ;;
     train) echo "task policy decode model nn ops tape kern store data text base" ;;
-    use) echo "task policy decode model nn ops tape kern store data text base" ;;
-    report) echo "use train task policy decode model nn ops tape kern store data text score draw base" ;;
-    run) echo "use train task policy decode model nn ops tape kern store data text draw base" ;;
-    api) echo "run report use draw score train task policy decode model nn ops tape kern store data text base" ;;
+    folder) echo "task policy decode model nn ops tape kern store data text base" ;;
+    use) echo "folder task policy decode model nn ops tape kern store data text base" ;;
+    report) echo "use folder train task policy decode model nn ops tape kern store data text score draw base" ;;
+    run) echo "use folder train task policy decode model nn ops tape kern store data text draw base" ;;
+    api) echo "run report use folder draw score train task policy decode model nn ops tape kern store data text base" ;;
     *) echo "unknown folder $1" >&2; exit 1 ;;
     esac
 }
@@ -54,6 +55,39 @@ for path in src/*/; do
         esac
     done
 done
+
+# A name says one thing: no two files of one name, no two types of one name in the tree.
+twice=$(find src cli bench tests fuzz include -name '*.[ch]' | sed 's|.*/||' | sort | uniq -d)
+[ -z "$twice" ] || { echo "two files of one name:" $twice; bad=1; }
+twice=$(grep -rhoE '^(} qkv_[a-z0-9_]+;|typedef [^(){]* \*?qkv_[a-z0-9_]+;|typedef .*\(\*qkv_[a-z0-9_]+\))' src include bench |
+    sed -E 's/.*(\b|\*)(qkv_[a-z0-9_]+)\)?;?$/\2/' | sort | uniq -d)
+[ -z "$twice" ] || { echo "two types of one name:" $twice; bad=1; }
+
+# A function of more than 7 parameters wants a struct that says what they are. The most there may be
+# are those that docs/ARCHITECTURE.md gives a reason for.
+many=$(find src cli bench -name '*.[ch]' | sort | xargs awk '
+    FNR == 1 { text = "" }
+    /^[A-Za-z_].*\(/ && !/^#/ && !/;$/ { text = ""; open = 1 }
+    open {
+        text = text " " $0
+        if ($0 ~ /;[ \t]*$/) open = 0
+        else if ($0 ~ /\{[ \t]*$/) {
+            open = 0
+            depth = commas = 0
+            for (i = 1; i <= length(text); i++) {
+                c = substr(text, i, 1)
+                if (c == "(") depth++
+                else if (c == ")") depth--
+                else if (c == "," && depth == 1) commas++
+            }
+            name = text; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name)
+            if (name != "" && commas > 6) print FILENAME ": " name
+        }
+    }')
+for name in $(echo "$many" | sed 's/.*: //'); do
+    grep -q "| \`$name\` |" docs/ARCHITECTURE.md || { echo "more than 7 parameters, and no reason in docs/ARCHITECTURE.md: $name"; bad=1; }
+done
+[ "$(echo "$many" | grep -c .)" -le 12 ] || { echo "more than 12 functions of more than 7 parameters:"; echo "$many"; bad=1; }
 
 for file in $(find cli -name '*.[ch]' | sort); do
     # The command sees the public header and its own files only.

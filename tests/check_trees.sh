@@ -1,6 +1,6 @@
 #!/bin/sh
-# Structural positions on a real treebank, where the shared data is there. check_trees.sh BUILD
-data=$(cd "$(dirname "$0")/.." && cd "${QKV_DATA:-../shared/data}" 2>/dev/null && pwd)/ud_en_ewt || data=
+# Structural positions on a real treebank, where QKV_DATA says where it is. check_trees.sh BUILD
+data=$(cd "${QKV_DATA:-none}" 2>/dev/null && pwd)/ud_en_ewt || data=
 . "$(dirname "$0")/scratch.sh"
 small="--threads 1 --set position=structural --set d_model=16 --set layers=1 --set heads=2 --set max_len=64 --batch-tokens 1024"
 

@@ -50,7 +50,7 @@ static double wrongness;
 static void square_backward(qkv_tape *t, qkv_node *node) {
     qkv_tensor *x = node->in[0];
     const real *dy = qkv_grad_of(t, node->out[0]);
-    real *dx = qkv_grad_add(t, x);
+    real *dx = qkv_grad_add(t, x, NULL, 0);
     for (int64_t i = 0; dx && i < x->rows * x->cols; i++)
         dx[i] += (real)(2 + wrongness) * x->data[i] * dy[i];
 }
@@ -104,7 +104,8 @@ static void parameters_accumulate(void **state) {
     qkv_rows touched = {.list = list, .seen = seen};
     fill(data, 12, 1);
     qkv_tensor table = {.rows = 4, .cols = 3, .ld = 3, .data = data, .grad = grad};
-    table.wants_grad = table.is_param = true;
+    table.wants_grad = true;
+    table.life = QKV_LIFE_PARAM;
     table.touched = &touched;
     qkv_tape t;
     assert_ok(qkv_tape_init(&t));

@@ -26,7 +26,8 @@ static inline void small_init(small_model *m) {
         m->param[i] =
             (qkv_tensor){.rows = rows, .cols = cols, .ld = cols, .data = m->values + m->n};
         m->param[i].grad = m->grads + m->n;
-        m->param[i].wants_grad = m->param[i].is_param = true;
+        m->param[i].wants_grad = true;
+        m->param[i].life = QKV_LIFE_PARAM;
         m->param[i].name = "parameter";
         m->n += rows * cols;
     }

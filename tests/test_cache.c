@@ -2,7 +2,7 @@
  * depends on changed, or a bit of it. */
 #include "harness.h"
 #include "base/mem.h"
-#include "data/cache.h"
+#include "data/ids_cache.h"
 
 #include <unistd.h>
 
@@ -49,10 +49,9 @@ static bool through(const qkv_tokenizer *tok, const qkv_corpus *c, const bool *t
                     const qkv_tokenise_spec *spec) {
     qkv_encoded plain, cached;
     qkv_tokenise_counts a, b;
-    bool made;
     qkv_encoded_init(&plain, spec->sides);
     assert_ok(qkv_tokenise(tok, c, take, spec, &plain, &a));
-    assert_ok(qkv_tokenise_cached(tok, c, take, spec, path, &cached, &b, &made));
+    assert_ok(qkv_tokenise_cached(tok, c, take, spec, path, &cached, &b));
     assert_int_equal(plain.n, cached.n);
     assert_int_equal(plain.n_seq, cached.n_seq);
     assert_int_equal(qkv_encoded_tokens(&plain), qkv_encoded_tokens(&cached));
@@ -69,7 +68,7 @@ static bool through(const qkv_tokenizer *tok, const qkv_corpus *c, const bool *t
         assert_memory_equal(plain.label, cached.label, (size_t)plain.n * sizeof *plain.label);
     qkv_encoded_free(&plain);
     qkv_encoded_free(&cached);
-    return made;
+    return !b.kept;
 }
 
 static void made_when_needed(void **state) {
@@ -161,14 +160,13 @@ static void failures(void **state) {
     qkv_encoded e;
     qkv_tokenise_counts counts;
     read_corpus(&c, QKV_CORPUS_LABELLED, "x\tone two\ny\tthree\n");
-    assert_fails(qkv_tokenise_cached(tok, &c, NULL, &spec, "nowhere/x.ids", &e, &counts, NULL),
+    assert_fails(qkv_tokenise_cached(tok, &c, NULL, &spec, "nowhere/x.ids", &e, &counts),
                  QKV_FAILED, "nowhere");
     const uint64_t live = qkv_mem_count().live;
     for (uint64_t n = 1;; n++) {
         unlink(path);
         qkv_mem_fail(n, false);
-        const qkv_status status =
-            qkv_tokenise_cached(tok, &c, NULL, &spec, path, &e, &counts, NULL);
+        const qkv_status status = qkv_tokenise_cached(tok, &c, NULL, &spec, path, &e, &counts);
         qkv_mem_fail(0, false);
         if (status == QKV_OK) qkv_encoded_free(&e);
         if (status == QKV_OK && n > 30) break;

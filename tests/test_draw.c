@@ -6,7 +6,7 @@
 #include "draw/diagram.h"
 #include "draw/heat.h"
 #include "draw/svg.h"
-#include "draw/table.h"
+#include "draw/text_table.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -44,17 +44,18 @@ typedef struct function {
     double (*exact)(double);
     float from, to; /* the range in which the bound holds */
     double bound;   /* units in the last place */
+    double unfused; /* likewise where a multiply-add rounds twice; 0: the same */
 } function;
 
 static const function functions[] = {
-    {"exp", QKV_ACT_NONE, exp, -103, 88, 1.5},
-    {"tanh", QKV_ACT_TANH, tanh, -100, 100, 1.6},
-    {"sigmoid", QKV_ACT_SIGMOID, sigmoid, -87, 100, 2.5},
-    {"silu", QKV_ACT_SILU, silu, -87, 100, 3},
-    {"gelu", QKV_ACT_GELU, gelu, -12, 100, 4},
-    {"gelu, tanh form", QKV_ACT_GELU_TANH, gelu_tanh, -5, 100,
-     32}, /* 2u is rounded before exp sees it */
-    {"relu", QKV_ACT_RELU, relu, -1e30f, 1e30f, 0},
+    {"exp", QKV_ACT_NONE, exp, -103, 88, 1.5, 0},
+    {"tanh", QKV_ACT_TANH, tanh, -100, 100, 1.6, 0},
+    {"sigmoid", QKV_ACT_SIGMOID, sigmoid, -87, 100, 2.5, 0},
+    {"silu", QKV_ACT_SILU, silu, -87, 100, 3, 0},
+    {"gelu", QKV_ACT_GELU, gelu, -12, 100, 4, 4.5},
+    {"gelu, tanh form", QKV_ACT_GELU_TANH, gelu_tanh, -5, 100, 32,
+     0}, /* 2u is rounded before exp sees it */
+    {"relu", QKV_ACT_RELU, relu, -1e30f, 1e30f, 0, 0},
 };
 #define N_FUNCTIONS (sizeof functions / sizeof *functions)
 
@@ -88,7 +89,9 @@ static void functions_are_accurate(void **state) {
         double worst = 0;
         float at = 0;
         uint32_t bits = 0;
-        const uint32_t step = 12289 * (set_ ? 4 : 1); /* the best set most densely */
+        const uint32_t step = 12289;
+        const bool fused = strncmp(k->name, "avx", 3) == 0;
+        const double bound = !fused && f->unfused ? f->unfused : f->bound;
         for (bool more = true; more;) {
             static real x[SAMPLE], y[SAMPLE];
             int64_t n = 0;
@@ -104,8 +107,8 @@ static void functions_are_accurate(void **state) {
                 if (!(error <= worst)) worst = error, at = x[j];
             }
         }
-        if (!(worst <= f->bound))
-            fail_msg("%s, %s(%.9g): %.2f ulp, bound %.1f", k->name, f->name, at, worst, f->bound);
+        if (!(worst <= bound))
+            fail_msg("%s, %s(%.9g): %.2f ulp, bound %.1f", k->name, f->name, at, worst, bound);
         print_message("%-6s %-16s %.2f ulp at %.9g\n", k->name, f->name, worst, (double)at);
     }
 }
@@ -339,24 +342,47 @@ static void norms(void **state) {
         static double wy[NR * ND], wds[NR * ND];
         double wg[ND] = {0}, wb[ND] = {0};
         const real *b = kind == QKV_NORM_LAYER ? bias : NULL;
-        k->norm((qkv_norm_kind)kind, x, res, (real)0.25, rng, gain, b, (real)1e-5, s, y, stats, NR,
-                ND);
+        qkv_norm_rows forward = {.kind = (qkv_norm_kind)kind,
+                                 .rows = NR,
+                                 .d = ND,
+                                 .x = x,
+                                 .r = res,
+                                 .dropout = (real)0.25,
+                                 .rng = rng,
+                                 .gain = gain,
+                                 .bias = b,
+                                 .eps = (real)1e-5,
+                                 .s = s,
+                                 .y = y,
+                                 .stats = stats};
+        k->norm(&forward);
         for (int i = 0; i < NR * ND; i++) {
             real factor = qkv_rng_u32(rng, (uint64_t)i) >= 1u << 30 ? 1 / (real)0.75 : 0;
             assert_true(fabs((double)(s[i] - (x[i] + res[i] * factor))) < 1e-6);
         }
         norm_reference((qkv_norm_kind)kind, s, gain, b, dy, wy, wds, wg, wb);
         memset(dgain, 0, sizeof dgain), memset(dbias, 0, sizeof dbias);
-        assert_true(
-            k->norm_grad((qkv_norm_kind)kind, s, gain, stats, dy, ds_in, ds, dgain, dbias, NR, ND));
+        const qkv_norm_grad backward = {.kind = (qkv_norm_kind)kind,
+                                        .rows = NR,
+                                        .d = ND,
+                                        .s = s,
+                                        .gain = gain,
+                                        .stats = stats,
+                                        .dy = dy,
+                                        .ds_in = ds_in,
+                                        .ds = ds,
+                                        .dgain = dgain,
+                                        .dbias = dbias};
+        assert_true(k->norm_grad(&backward));
         for (int i = 0; i < NR * ND; i++) wds[i] += (double)ds_in[i];
         check("y", y, wy, NR * ND, 3e-6);
         check("ds", ds, wds, NR * ND, 3e-6);
         check("dgain", dgain, wg, ND, 2e-5);
         check("dbias", dbias, wb, ND, 2e-5);
         real alone[ND];
-        k->norm((qkv_norm_kind)kind, s + 7 * ND, NULL, 0, rng, gain, b, (real)1e-5, NULL, alone,
-                stats, 1, ND);
+        forward.rows = 1, forward.x = s + 7 * ND, forward.y = alone;
+        forward.r = forward.s = NULL;
+        k->norm(&forward);
         assert_same_bits("a row alone", alone, y + 7 * ND, ND);
     }
 }
@@ -378,9 +404,18 @@ static void cross_entropy(void **state) {
         memcpy(g, z, sizeof g);
         memcpy(p, z, sizeof p);
         k->softmax(p, p, R, V);
-        k->xent(g, targets, weights, (real)eps, (real)0.25, false, plain, NULL, R, V);
+        qkv_xent_rows spec = {.rows = R,
+                              .v = V,
+                              .z = g,
+                              .targets = targets,
+                              .weights = weights,
+                              .smoothing = (real)eps,
+                              .scale = (real)0.25,
+                              .loss = plain};
+        k->xent(&spec);
         assert_same_bits("logits without gradient", g, z, R * V);
-        k->xent(g, targets, weights, (real)eps, (real)0.25, true, loss, lse, R, V);
+        spec.grad = true, spec.loss = loss, spec.lse = lse;
+        k->xent(&spec);
         for (int r = 0; r < R; r++) {
             double sum = 0, mean = 0;
             for (int j = 0; j < V; j++)
@@ -449,15 +484,27 @@ static void cross_entropy_of_pairs(void **state) {
         memcpy(z + P * V, z, P * V * sizeof *z);
         memcpy(g, z, sizeof g);
         memcpy(one, z, sizeof one);
-        k->xent(one, targets, weights, (real)0.1, 2, true, plain, NULL, P, V);
-        k->xent_pairs(g, targets, weights, (real)0.1, 3, 2, true, loss, lse, P, V);
+        qkv_xent_rows spec = {.rows = P,
+                              .v = V,
+                              .z = one,
+                              .targets = targets,
+                              .weights = weights,
+                              .smoothing = (real)0.1,
+                              .agree = 3,
+                              .scale = 2,
+                              .grad = true,
+                              .loss = plain};
+        k->xent(&spec);
+        spec.z = g, spec.loss = loss, spec.lse = lse;
+        k->xent_pairs(&spec);
         for (int r = 0; r < 2 * P; r++) {
             assert_true(fabs(loss[r] - plain[r % P]) < 1e-5);
             assert_close("equal views", g + r * V, one + r % P * V, V, 1e-5);
         }
         fill(z, 2 * P * V, 10);
         memcpy(g, z, sizeof g);
-        k->xent_pairs(g, targets, weights, 0, 3, 2, false, loss, lse, P, V);
+        spec.smoothing = 0, spec.grad = false;
+        k->xent_pairs(&spec);
         assert_same_bits("logits without gradient", g, z, 2 * P * V);
         double sum = 0;
         for (int j = 0; j < V; j++) {
@@ -485,7 +532,17 @@ static void rotation_turns_and_returns(void **state) {
     FOR_SETS for (int half = 0; half < 2; half++) {
         fill(was, R * LD, 10);
         memcpy(x, was, sizeof x);
-        k->rotate(x, LD, pos, c, s, R, H, D, half, 1);
+        qkv_rotation spec = {.rows = R,
+                             .heads = H,
+                             .d = D,
+                             .x = x,
+                             .ld = LD,
+                             .pos = pos,
+                             .cos = c,
+                             .sin = s,
+                             .half_split = half,
+                             .sign = 1};
+        k->rotate(&spec);
         const int i = 2, low = 2 * D + (half ? i : 2 * i),
                   high = 2 * D + (half ? i + D / 2 : 2 * i + 1);
         const double a = (double)was[LD + low], b = (double)was[LD + high],
@@ -493,7 +550,8 @@ static void rotation_turns_and_returns(void **state) {
         assert_true(fabs((double)x[LD + low] - (a * cos(angle) - b * sin(angle))) < 1e-6);
         assert_true(fabs((double)x[LD + high] - (b * cos(angle) + a * sin(angle))) < 1e-6);
         assert_same_bits("position 0 and beyond the heads", x, was, LD);
-        k->rotate(x, LD, pos, c, s, R, H, D, half, -1);
+        spec.sign = -1;
+        k->rotate(&spec);
         assert_close("turned back", x, was, R * LD, 1e-6);
     }
 }
@@ -527,7 +585,14 @@ static void cells(void **state) {
             assert_true(fabs((double)g[i / K * LD + i % K] - f) < 1e-6);
         }
         memcpy(g, gates0, sizeof g);
-        k->gru(g, hn, c0, c, R, K, LD, K);
+        k->gru(&(qkv_gru_step){.rows = R,
+                               .k = K,
+                               .gates = g,
+                               .hn = hn,
+                               .h_prev = c0,
+                               .h = c,
+                               .ld_gates = LD,
+                               .ld_hn = K});
         for (int i = 0; i < R * K; i++) {
             const real *x = gates0 + i / K * LD + i % K;
             const double r = sigmoid((double)x[0]), z = sigmoid((double)x[K]),
@@ -548,7 +613,19 @@ static void optimisers(void **state) {
         fill(w, N, 16), fill(m, N, 17), fill(v, N, 18);
         for (int i = 0; i < N; i++) v[i] = v[i] * v[i];
         memcpy(w2, w, sizeof w), memcpy(m2, m, sizeof m), memcpy(v2, v, sizeof v);
-        k->adam(w, g, m, v, N, 1e-2, 0.9, 0.99, 1e-8, 0.1, 0, 3, 0.5);
+        qkv_adam adam = {.n = N,
+                         .w = w,
+                         .g = g,
+                         .m = m,
+                         .v = v,
+                         .g_scale = 0.5,
+                         .lr = 1e-2,
+                         .beta1 = 0.9,
+                         .beta2 = 0.99,
+                         .eps = 1e-8,
+                         .decay_w = 0.1,
+                         .step = 3};
+        k->adam(&adam);
         for (int i = 0; i < N; i++) {
             const double gs = 0.5 * (double)g[i], mi = 0.9 * (double)m2[i] + 0.1 * gs,
                          vi = 0.99 * (double)v2[i] + 0.01 * gs * gs;
@@ -558,20 +635,29 @@ static void optimisers(void **state) {
                         1e-6 * (1 + fabs(step)));
         }
         for (int i = 0; i < N; i += 17) { /* in pieces: the same bits */
-            const int n = N - i < 17 ? N - i : 17;
-            k->adam(w2 + i, g + i, m2 + i, v2 + i, n, 1e-2, 0.9, 0.99, 1e-8, 0.1, 0, 3, 0.5);
+            adam.n = N - i < 17 ? N - i : 17;
+            adam.w = w2 + i, adam.g = g + i, adam.m = m2 + i, adam.v = v2 + i;
+            k->adam(&adam);
         }
         assert_same_bits("w", w, w2, N);
         assert_same_bits("m", m, m2, N);
         assert_same_bits("v", v, v2, N);
         memcpy(w2, w, sizeof w), memcpy(m2, m, sizeof m);
-        k->sgd(w, g, m, N, 0.1, 0.9, 0.01, true, 2);
+        k->sgd(&(qkv_sgd){.n = N,
+                          .w = w,
+                          .g = g,
+                          .m = m,
+                          .g_scale = 2,
+                          .lr = 0.1,
+                          .momentum = 0.9,
+                          .decay = 0.01,
+                          .nesterov = true});
         for (int i = 0; i < N; i++) {
             const double d = 2 * (double)g[i] + 0.01 * (double)w2[i], mi = 0.9 * (double)m2[i] + d;
             assert_true(fabs((double)w[i] - ((double)w2[i] - 0.1 * (d + 0.9 * mi))) < 1e-6);
         }
         memcpy(w2, w, sizeof w);
-        k->sgd(w, g, NULL, N, 0.1, 0, 0, false, 1);
+        k->sgd(&(qkv_sgd){.n = N, .w = w, .g = g, .g_scale = 1, .lr = 0.1});
         for (int i = 0; i < N; i++)
             assert_true(fabs((double)(w[i] - (w2[i] - (real)0.1 * g[i]))) < 1e-6);
     }
@@ -593,11 +679,24 @@ static void same_bits_for_any_threads(void **state) {
         qkv_threads_set(threads);
         real *at = out;
         memset(out, 0, sizeof out);
-        k->norm(QKV_NORM_LAYER, x, NULL, 0, (qkv_rng){0, 0}, gain, gain, (real)1e-5, NULL, at,
-                stats, R, D),
-            at += R * D;
-        assert_true(k->norm_grad(QKV_NORM_LAYER, x, gain, stats, dy, NULL, at, at + R * D,
-                                 at + R * D + D, R, D));
+        k->norm(&(qkv_norm_rows){.rows = R,
+                                 .d = D,
+                                 .x = x,
+                                 .gain = gain,
+                                 .bias = gain,
+                                 .eps = (real)1e-5,
+                                 .y = at,
+                                 .stats = stats});
+        at += R * D;
+        assert_true(k->norm_grad(&(qkv_norm_grad){.rows = R,
+                                                  .d = D,
+                                                  .s = x,
+                                                  .gain = gain,
+                                                  .stats = stats,
+                                                  .dy = dy,
+                                                  .ds = at,
+                                                  .dgain = at + R * D,
+                                                  .dbias = at + R * D + D}));
         at += R * D + 2 * D;
         k->column_sums(x, R, D, D, at), at += D;
         k->softmax(x, at, R, D), at += R * D;

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "model/describe.h"
-#include "train/loop.h"
+#include "model/description.h"
+#include "task/companion.h"
 
 static qkv_tape tape;
 
@@ -186,24 +186,19 @@ static void ratios(const qkv_config *config, const qkv_encoded *e, int c, double
 static void fit_is_the_best(void **state) {
     (void)state;
     const double cost = 0.7, prior = 1.5;
-    qkv_loop loop = {0};
-    const qkv_settings settings = qkv_train_settings(&loop.config);
-    qkv_settings_default(&settings);
-    loop.config.ngram_cost = cost;
-    loop.config.ngram_prior = prior;
-    loop.config.ngram_passes = 1000;
+    qkv_task_spec spec = {.ngram_cost = cost, .ngram_prior = prior, .ngram_passes = 1000};
     qkv_encoded texts;
     make_texts(&texts, 0, TEXTS);
-    loop.train = &texts;
-    loop.model = tiny_model("task=classify classes=3 ngrams=2 ngram_buckets=2003", true, 1);
-    const qkv_config *config = qkv_model_config(loop.model);
+    qkv_fit fit = {.spec = &spec, .train = &texts, .seed = 1};
+    fit.model = tiny_model("task=classify classes=3 ngrams=2 ngram_buckets=2003", true, 1);
+    const qkv_config *config = qkv_model_config(fit.model);
     assert_true(qkv_ngram_room(config, &(qkv_ngram_text){.n = 6}) <= ROOM);
     static real one[ROWS * CLASSES];
     for (int threads = 1; threads <= 3; threads++) {
         qkv_threads_set(threads);
-        assert_ok(qkv_loop_fit_ngrams(&loop, false));
-        if (threads == 1) memcpy(one, table_of(loop.model), sizeof one);
-        assert_same_bits("threads", table_of(loop.model), one, ROWS * CLASSES);
+        assert_ok(qkv_companion_ngrams.fit(&fit));
+        if (threads == 1) memcpy(one, table_of(fit.model), sizeof one);
+        assert_same_bits("threads", table_of(fit.model), one, ROWS * CLASSES);
     }
     qkv_threads_set(0);
     for (int c = 0; c < CLASSES; c++) {
@@ -236,14 +231,14 @@ static void fit_is_the_best(void **state) {
     qkv_encoded train, held;
     make_texts(&train, 0, 45);
     make_texts(&held, 45, TEXTS);
-    loop.train = &train;
-    loop.valid = &held;
-    loop.valid_held_out = true;
-    assert_ok(qkv_loop_fit_ngrams(&loop, false));
-    assert_true(memcmp(table_of(loop.model), one, sizeof one) != 0);
-    assert_ok(qkv_loop_fit_ngrams(&loop, true));
-    assert_same_bits("put back", table_of(loop.model), one, ROWS * CLASSES);
-    qkv_model_free(loop.model);
+    fit.train = &train;
+    fit.held_out = &held;
+    assert_ok(qkv_companion_ngrams.fit(&fit));
+    assert_true(memcmp(table_of(fit.model), one, sizeof one) != 0);
+    fit.whole = true;
+    assert_ok(qkv_companion_ngrams.fit(&fit));
+    assert_same_bits("put back", table_of(fit.model), one, ROWS * CLASSES);
+    qkv_model_free(fit.model);
     qkv_encoded_free(&train);
     qkv_encoded_free(&held);
     qkv_encoded_free(&texts);

@@ -1,7 +1,7 @@
 /* Attention patterns as sets of keys: asked by block and one by one they agree, nothing is seen
  * twice, decoders see no future and do not depend on the length, and each is what its name says. */
 #include "harness.h"
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 
 #define LONGEST 520
 

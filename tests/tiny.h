@@ -3,7 +3,7 @@
 #define QKV_TESTS_TINY_H
 
 #include "harness.h"
-#include "model/cache.h"
+#include "model/decoder_cache.h"
 #include "model/model.h"
 
 #define TINY_SEQUENCES 8

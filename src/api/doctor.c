@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "kern/kern.h"
-#include "train/parallel.h"
+#include "base/parallel.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

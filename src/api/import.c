@@ -1,8 +1,9 @@
 /* Other programs' weights into a model folder. */
-#include "use/textmodel.h"
+#include "folder/folder.h"
+#include "task/task.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "model/import.h"
+#include "model/import_weights.h"
 #include "model/weights.h"
 
 #include <string.h>
@@ -103,12 +104,10 @@ static qkv_status open_tokenizer(const qkv_imported *from, const char *given, qk
 static qkv_status write_folder(const qkv_imported *from, const qkv_tokenizer *tok,
                                const char *folder, qkv_buf *path) {
     QKV_TRY(qkv_folder_make(folder));
-    QKV_TRY(qkv_text_model_write_config(qkv_model_config(from->model), NULL, folder));
-    qkv_buf_clear(path);
-    QKV_TRY(qkv_path_join(path, folder, "tokenizer.json"));
+    QKV_TRY(qkv_folder_write_config(folder, qkv_model_config(from->model), NULL));
+    QKV_TRY(qkv_folder_part(folder, QKV_PART_TOKENIZER, path));
     QKV_TRY(qkv_tokenizer_save(tok, path->data));
-    qkv_buf_clear(path);
-    QKV_TRY(qkv_path_join(path, folder, "model.safetensors"));
+    QKV_TRY(qkv_folder_part(folder, QKV_PART_WEIGHTS, path));
     return qkv_weights_save(qkv_model_params(from->model), path->data);
 }
 
@@ -116,7 +115,7 @@ static qkv_status bring_in(const qkv_import_request *r, qkv_imported *from, qkv_
                            qkv_buf *path, char **text) {
     const char *kind;
     qkv_buf line = {0};
-    QKV_TRY(qkv_path_join(path, r->out, "config.json"));
+    QKV_TRY(qkv_folder_part(r->out, QKV_PART_CONFIG, path));
     if (!r->overwrite && qkv_file_exists(path->data))
         return qkv_fail(QKV_USAGE, "%s is there already: another folder, or --overwrite",
                         path->data);

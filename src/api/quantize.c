@@ -1,5 +1,6 @@
 /* A model folder in fewer bits, and what that costs:
  * its size, and its scores on given data before and after. */
+#include "folder/folder.h"
 #include "use/textmodel.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -10,9 +11,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* Beside config.json and model.safetensors; the second where there is one. */
-static const char *const copied[] = {"tokenizer.json", QKV_SHORTLIST_FILE, NULL};
 
 /* Scores worth comparing, where evaluation gives them. */
 static const struct {
@@ -36,39 +34,16 @@ typedef struct side {
     bool has[N_COMPARED];
 } side;
 
-static qkv_status in_folder(const char *folder, const char *name, qkv_buf *path) {
-    qkv_buf_clear(path);
-    return qkv_path_join(path, folder, name);
-}
-
-static qkv_status copy_files(const char *from, const char *to) {
-    qkv_buf source = {0}, target = {0};
-    qkv_status status = QKV_OK;
-    for (size_t i = 0; copied[i] && status == QKV_OK; i++) {
-        qkv_file file;
-        status = in_folder(from, copied[i], &source);
-        if (status == QKV_OK && i > 0 && !qkv_file_exists(source.data)) continue;
-        if (status == QKV_OK) status = in_folder(to, copied[i], &target);
-        if (status == QKV_OK) status = qkv_file_open(source.data, (size_t)1 << 30, &file);
-        if (status != QKV_OK) break;
-        status = qkv_file_write(target.data, file.data, file.size);
-        qkv_file_close(&file);
-    }
-    qkv_buf_free(&source);
-    qkv_buf_free(&target);
-    return status;
-}
-
 static qkv_status write_folder(qkv_text_model *m, const qkv_quantize_request *r,
                                qkv_weight_format to) {
     qkv_config config = *qkv_model_config(m->model);
     config.weights = to;
     qkv_buf path = {0};
     QKV_TRY(qkv_folder_make(r->out));
-    qkv_status status = in_folder(r->out, "model.safetensors", &path);
+    qkv_status status = qkv_folder_part(r->out, QKV_PART_WEIGHTS, &path);
     if (status == QKV_OK) status = qkv_weights_quantize(qkv_model_params(m->model), to, path.data);
-    if (status == QKV_OK) status = copy_files(r->model, r->out);
-    if (status == QKV_OK) status = qkv_text_model_write_config(&config, &m->labels, r->out);
+    if (status == QKV_OK) status = qkv_folder_copy_rest(r->model, r->out, &config);
+    if (status == QKV_OK) status = qkv_folder_write_config(r->out, &config, &m->labels);
     qkv_buf_free(&path);
     return status;
 }
@@ -91,7 +66,7 @@ static qkv_status take_scores(qkv_text_model *m, const char *const *files, side 
 static double size_of(const char *folder) {
     qkv_buf path = {0};
     struct stat info = {0};
-    if (qkv_path_join(&path, folder, "model.safetensors") == QKV_OK) stat(path.data, &info);
+    if (qkv_folder_part(folder, QKV_PART_WEIGHTS, &path) == QKV_OK) stat(path.data, &info);
     qkv_buf_free(&path);
     return (double)info.st_size;
 }

@@ -436,7 +436,7 @@ static qkv_status read_all(reader *r) {
     if (r->end - r->p >= 3 && memcmp(r->p, "\xEF\xBB\xBF", 3) == 0)
         return fail_at(r, r->p, "it begins with a byte order mark; save it as UTF-8 without one");
     while (more) {
-        bool complete;
+        bool complete = false;
         QKV_TRY(read_value(r, &complete));
         if (complete) QKV_TRY(after_value(r, &more));
     }

@@ -27,6 +27,7 @@ typedef struct qkv_tokenise_spec {
 typedef struct qkv_tokenise_counts {
     int64_t n_cut;   /* examples with a side that was too long, whatever became of them */
     int64_t n_empty; /* examples left out because a side has no tokens */
+    bool kept;       /* nothing was tokenised: the ids lay in a file already */
 } qkv_tokenise_counts;
 
 /* Appends the rows with `take[i]` (NULL: all) to *out, which was initialised with as many sides. */

@@ -8,7 +8,7 @@
 #ifndef QKV_DECODE_SESSION_H
 #define QKV_DECODE_SESSION_H
 
-#include "model/cache.h"
+#include "model/decoder_cache.h"
 
 typedef struct qkv_session {
     qkv_model *model;

@@ -1,6 +1,6 @@
 /* Attention as one page: attention_page.html with the weights written into it,
  * as 16-bit numbers in base64. */
-#include "draw/attention.h"
+#include "draw/attention_page.h"
 #include "base/json.h"
 
 #include <math.h>

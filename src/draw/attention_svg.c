@@ -1,6 +1,6 @@
 /* Attention on paper: for each part the grid of all heads, and beside or below it the mean of the
  * last layer's heads with the tokens' names. */
-#include "draw/attention.h"
+#include "draw/attention_page.h"
 #include "draw/svg.h"
 
 #include <math.h>

@@ -25,11 +25,16 @@ static const char *shade(double strength) {
     return shades[level < 0 ? 0 : level > 5 ? 5 : level];
 }
 
+/* Columns that stand beside each other in the terminal, each `cell` characters wide. */
+typedef struct band {
+    size_t from, to;
+    int cell;
+} band;
+
 /* Line `line` of the upright names, bottom-aligned:
  * the character that stands `line` from the top. */
-static void put_name_line(const qkv_heat *h, size_t from, size_t to, int line, int tallest,
-                          int cell, qkv_buf *out) {
-    for (size_t c = from; c < to; c++) {
+static void put_name_line(const qkv_heat *h, const band *b, int line, int tallest, qkv_buf *out) {
+    for (size_t c = b->from; c < b->to; c++) {
         const char *name = h->column_names[c];
         size_t len = strlen(name), at = 0;
         int count = (int)qkv_utf8_count(name, len), shown = count < tallest ? count : tallest;
@@ -40,31 +45,30 @@ static void put_name_line(const qkv_heat *h, size_t from, size_t to, int line, i
         }
         int32_t cp = 0;
         int n = index >= 0 && at < len ? qkv_utf8_decode(name + at, len - at, &cp) : 0;
-        qkv_text_fit(out, name + at, (size_t)n, cell, false);
+        qkv_text_fit(out, name + at, (size_t)n, b->cell, false);
     }
 }
 
-static void put_column_names(const qkv_heat *h, size_t from, size_t to, int left, int cell,
-                             qkv_buf *out) {
+static void put_column_names(const qkv_heat *h, const band *b, int left, qkv_buf *out) {
     int tallest = 0;
-    for (size_t c = from; c < to; c++) {
+    for (size_t c = b->from; c < b->to; c++) {
         int count = (int)qkv_utf8_count(h->column_names[c], strlen(h->column_names[c]));
         if (count > tallest) tallest = count;
     }
     if (tallest > NAME_ROWS) tallest = NAME_ROWS;
     for (int line = 0; line < tallest; line++) {
         qkv_text_fit(out, "", 0, left, false);
-        put_name_line(h, from, to, line, tallest, cell, out);
+        put_name_line(h, b, line, tallest, out);
         qkv_buf_putc(out, '\n');
     }
 }
 
-static void put_cells(const qkv_heat *h, qkv_ink ink, size_t row, size_t from, size_t to, int cell,
-                      double max, qkv_buf *out) {
-    for (size_t c = from; c < to; c++) {
+static void put_cells(const qkv_heat *h, qkv_ink ink, size_t row, const band *b, double max,
+                      qkv_buf *out) {
+    for (size_t c = b->from; c < b->to; c++) {
         double strength = qkv_heat_strength(h, row, c, max);
         if (ink.colour) background(out, strength, 48);
-        for (int i = 0; i < cell; i++) qkv_buf_puts(out, ink.colour ? " " : shade(strength));
+        for (int i = 0; i < b->cell; i++) qkv_buf_puts(out, ink.colour ? " " : shade(strength));
     }
     if (ink.colour) qkv_buf_puts(out, "\033[0m");
     qkv_buf_putc(out, '\n');
@@ -78,18 +82,18 @@ qkv_status qkv_heat_terminal(const qkv_heat *h, qkv_ink ink, qkv_buf *out) {
     }
     left = left > ROW_NAME ? ROW_NAME : left;
     int space = columns - left - 1, cell = (int)h->columns * 2 <= space ? 2 : 1;
-    size_t band = (size_t)(space / cell > 1 ? space / cell : 1);
+    const size_t fit = (size_t)(space / cell > 1 ? space / cell : 1);
     double max = qkv_heat_max(h);
     if (h->title) qkv_buf_printf(out, ink.colour ? "\033[1m%s\033[0m\n" : "%s\n", h->title);
     /* A map wider than the terminal comes in bands, one below the other. */
-    for (size_t from = 0; from < h->columns; from += band) {
-        size_t to = from + band < h->columns ? from + band : h->columns;
-        if (h->column_names) put_column_names(h, from, to, left + 1, cell, out);
+    for (size_t from = 0; from < h->columns; from += fit) {
+        const band b = {from, from + fit < h->columns ? from + fit : h->columns, cell};
+        if (h->column_names) put_column_names(h, &b, left + 1, out);
         for (size_t r = 0; r < h->rows; r++) {
             const char *name = h->row_names ? h->row_names[r] : "";
             qkv_text_fit(out, name, strlen(name), left, true);
             qkv_buf_putc(out, ' ');
-            put_cells(h, ink, r, from, to, cell, max, out);
+            put_cells(h, ink, r, &b, max, out);
         }
     }
     return out->status;

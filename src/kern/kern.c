@@ -7,14 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef QKV_HAVE_ISA_avx512
-extern const qkv_kern qkv_kern_avx512, qkv_kern_avx2, qkv_kern_wide;
-#endif
-extern const qkv_kern qkv_kern_plain;
+#define ISA(name, machines, options, runs) extern const qkv_kern qkv_kern_##name;
+#include "isas_built.def" /* the rows of kern/isas.def that this build has */
+#undef ISA
 
 /* ---- the tables ---- */
 
-static const qkv_kern *runnable[4];
+#define ISA(name, machines, options, runs) +1
+enum {
+    N_BUILT = 0
+#include "isas_built.def"
+};
+#undef ISA
+
+static const qkv_kern *runnable[N_BUILT];
 static size_t n_runnable;
 static const qkv_kern *_Atomic chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -29,18 +35,12 @@ static bool choose_listed(const char *name) {
 }
 
 static void look_at_cpu(void) {
-#ifdef QKV_HAVE_ISA_avx512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16"))
-        runnable[n_runnable++] = &qkv_kern_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        runnable[n_runnable++] = &qkv_kern_avx2;
-#endif
-    runnable[n_runnable++] = &qkv_kern_plain;
-#ifdef QKV_HAVE_ISA_avx512
-    runnable[n_runnable++] = &qkv_kern_wide; /* never the best: a test of the 16-wide code */
-#endif
+#define HAS(feature) __builtin_cpu_supports(feature)
+#define ISA(name, machines, options, runs)                                                         \
+    if (runs) runnable[n_runnable++] = &qkv_kern_##name;
+#include "isas_built.def"
+#undef ISA
+#undef HAS
     const char *asked = getenv("QKV_ISA");
     atomic_store(&chosen, runnable[0]);
     if (asked)

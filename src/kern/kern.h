@@ -161,6 +161,120 @@ typedef struct qkv_attention_grad {
 /* ---- norms ---- */
 typedef enum qkv_norm_kind { QKV_NORM_LAYER, QKV_NORM_RMS, QKV_NORM_COUNT } qkv_norm_kind;
 
+/* s = x + dropout(r);  y = norm(s)·gain + bias, by row of width d. */
+typedef struct qkv_norm_rows {
+    qkv_norm_kind kind;
+    int64_t rows, d;
+    const real *x;    /* (rows, d) */
+    const real *r;    /* (rows, d): the residual, or NULL */
+    real dropout;     /* of r; 0: none */
+    qkv_rng rng;      /* of the dropout: element i of r uses index i */
+    const real *gain; /* (d) */
+    const real *bias; /* (d), or NULL; RMS norm has none */
+    real eps;         /* added to the mean square before its root */
+    real *s;          /* (rows, d): may be x or r, or NULL when r is NULL */
+    real *y;          /* (rows, d) */
+    real *stats;      /* (rows, 2): mean and 1/deviation, for norm_again and norm_grad */
+} qkv_norm_rows;
+
+/* ds = the gradient through the norm + ds_in. */
+typedef struct qkv_norm_grad {
+    qkv_norm_kind kind;
+    int64_t rows, d;
+    const real *s, *gain, *stats; /* as norm had and left them */
+    const real *dy;               /* (rows, d) */
+    const real *ds_in;            /* (rows, d): what arrives at s from elsewhere, or NULL */
+    real *ds;                     /* (rows, d): may be dy or ds_in */
+    real *dgain, *dbias;          /* (d): added to; NULL: not wanted */
+} qkv_norm_grad;
+
+/* ---- softmax cross-entropy ----
+ * Logits z against targets t, with label smoothing ε and a row weight w:
+ *   loss[i] = w·((1−ε)·(lse − z_t) + ε·(lse − mean z)) */
+typedef struct qkv_xent_rows {
+    int64_t rows;           /* of xent_pairs: pairs, so that z, loss and lse have twice as many */
+    int64_t v;              /* logits in a row */
+    real *z;                /* (rows, v): replaced by scale·dloss/dz when `grad` */
+    const int32_t *targets; /* (rows): −1: the row is ignored */
+    const real *weights;    /* (rows): w, or NULL: 1 */
+    real smoothing;         /* ε */
+    real agree;             /* of xent_pairs: what the distance of two rows counts */
+    real scale;             /* of the gradient */
+    bool grad;
+    double *loss; /* (rows) */
+    real *lse;    /* (rows): log Σ exp(z), or NULL */
+} qkv_xent_rows;
+
+/* ---- rotary positions ----
+ * The pairs of each head of a row turn by angles that the row's position selects. */
+typedef struct qkv_rotation {
+    int64_t rows;
+    int32_t heads, d;      /* heads of a row, their width */
+    real *x;               /* (rows, heads·d), row stride ld */
+    int64_t ld;            /* at least heads·d */
+    const int32_t *pos;    /* (rows): rows of the tables */
+    const real *cos, *sin; /* (positions, d/2): of the angles */
+    bool half_split;       /* pairs are (i, i + d/2), else (2i, 2i + 1) */
+    int sign;              /* −1 turns back: the gradient */
+} qkv_rotation;
+
+/* ---- recurrent cells: one time step of `rows` sequences, width k ---- */
+typedef struct qkv_lstm_grad {
+    int64_t rows, k;
+    const real *gates;  /* (rows, 4k): as lstm left them */
+    const real *c_prev; /* (rows, k) */
+    const real *c;      /* (rows, k) */
+    const real *da;     /* (rows, k): wrt the output */
+    real *dc;           /* (rows, k): in: from the next step; out: to the previous */
+    real *dgates;       /* (rows, 4k): may be gates */
+    int64_t ld_gates, ld_dgates;
+} qkv_lstm_grad;
+
+typedef struct qkv_gru_step {
+    int64_t rows, k;
+    real *gates;        /* (rows, 3k): r, z, n; n holds the input part before, tanh(..) after */
+    const real *hn;     /* (rows, k): recurrent part of n with its bias */
+    const real *h_prev; /* (rows, k) */
+    real *h;            /* (rows, k) */
+    int64_t ld_gates, ld_hn;
+} qkv_gru_step;
+
+typedef struct qkv_gru_grad {
+    int64_t rows, k;
+    const real *gates;  /* (rows, 3k): as gru left them */
+    const real *hn;     /* (rows, k): as gru had it */
+    const real *h_prev; /* (rows, k) */
+    const real *dh;     /* (rows, k) */
+    real *dh_prev;      /* (rows, k): the direct path z·dh */
+    real *dgates;       /* (rows, 3k): wrt the input parts; may be gates */
+    real *dhn;          /* (rows, k): may be hn */
+    int64_t ld_gates, ld_hn, ld_dgates, ld_dhn;
+} qkv_gru_grad;
+
+/* ---- optimisers: a step of one contiguous run of a parameter ---- */
+typedef struct qkv_adam {
+    int64_t n;
+    real *w;        /* (n) */
+    const real *g;  /* (n): the gradient */
+    real *m, *v;    /* (n): the moments */
+    double g_scale; /* the gradient is multiplied by it first (clipping) */
+    double lr, beta1, beta2, eps;
+    double decay_w; /* AdamW: w −= lr·decay·w first */
+    double decay_g; /* Adam: g += decay·w */
+    int64_t step;   /* from 1 */
+} qkv_adam;
+
+typedef struct qkv_sgd {
+    int64_t n;
+    real *w;        /* (n) */
+    const real *g;  /* (n): the gradient */
+    real *m;        /* (n): the momentum; may be NULL when `momentum` is 0 */
+    double g_scale; /* the gradient is multiplied by it first (clipping) */
+    double lr, momentum;
+    double decay; /* g += decay·w */
+    bool nesterov;
+} qkv_sgd;
+
 /* ---- the table ---- */
 typedef struct qkv_kern {
     const char *name;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/cache.h"
+#include "model/decoder_cache.h"
 #include "model/parts.h"
 
 static const qkv_op model_op = {.name = "model"};

@@ -10,7 +10,7 @@
  *   target has looks like an unknown one in the source; a word that only the source has gets a bias
  *   so low that no softmax sees it;
  * - the source has no end mark: source_eos=false. */
-#include "model/import.h"
+#include "model/import_weights.h"
 #include "model/import_vocab.h"
 #include "base/mem.h"
 #include "store/ct2.h"

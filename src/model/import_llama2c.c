@@ -4,7 +4,7 @@
  * the tables of RoPE that nobody reads.
  *
  * The model is Llama's: RMSNorm before, SwiGLU, RoPE that turns neighbours, no biases. */
-#include "model/import.h"
+#include "model/import_weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

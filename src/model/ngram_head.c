@@ -81,15 +81,20 @@ int64_t qkv_ngram_mark(const qkv_config *c) {
     return (int64_t)(mix(START, MARK) % (uint64_t)c->ngram_buckets);
 }
 
-/* n-grams of `shortest` … `longest` of x, framed by `mark`.
- * `start` keeps the hashes of one kind from those of others. */
-static void meet_all(met *m, uint64_t buckets, uint64_t start, const int32_t *x, int64_t n,
-                     int32_t mark, int64_t shortest, int64_t longest) {
+/* A kind of n-grams: of tokens, or of characters. */
+typedef struct kind {
+    uint64_t start; /* keeps its hashes from those of others */
+    int32_t mark;   /* frames the sequence */
+    int64_t shortest, longest;
+} kind;
+
+/* All n-grams of the kind in x. */
+static void meet_all(met *m, uint64_t buckets, const kind *k, const int32_t *x, int64_t n) {
     for (int64_t from = -1; from < n; from++) {
-        uint64_t hash = start;
-        for (int64_t to = from; to <= n && to < from + longest; to++) {
-            hash = mix(hash, to < 0 || to == n ? mark : x[to]);
-            if (to - from + 1 >= shortest) meet(m, (int32_t)(hash % buckets));
+        uint64_t hash = k->start;
+        for (int64_t to = from; to <= n && to < from + k->longest; to++) {
+            hash = mix(hash, to < 0 || to == n ? k->mark : x[to]);
+            if (to - from + 1 >= k->shortest) meet(m, (int32_t)(hash % buckets));
         }
     }
 }
@@ -108,12 +113,12 @@ int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t 
     memset(m.slot, 0xff, (size_t)slots * sizeof *m.slot);
     meet(&m, (int32_t)qkv_ngram_mark(c));
     weigh(&m, 0, 1, counts);
-    meet_all(&m, buckets, START, text->ids, text->n, MARK, 1, c->ngrams);
+    meet_all(&m, buckets, &(kind){START, MARK, 1, c->ngrams}, text->ids, text->n);
     weigh(&m, 1, 1, counts);
     const int64_t tokens = m.n;
     if (text->chars.n)
-        meet_all(&m, buckets, CHARS_START, text->chars.at, text->chars.n, ' ', FEWEST_CHARS,
-                 c->ngram_chars);
+        meet_all(&m, buckets, &(kind){CHARS_START, ' ', FEWEST_CHARS, c->ngram_chars},
+                 text->chars.at, text->chars.n);
     weigh(&m, tokens, (real)0.5, counts);
     return m.n;
 }

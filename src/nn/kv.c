@@ -1,6 +1,7 @@
 /* The cache of keys and values; see kv.h. */
 #include "nn/kv.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -76,13 +77,16 @@ qkv_status qkv_kv_reset(qkv_kv *kv, int32_t n) {
 /* The last tokens of sequence s, from the one numbered `from` on, are no longer its own. */
 static void give_rows(qkv_kv *kv, int32_t s, int32_t from) {
     const int32_t *row = kv->list + kv->start[s];
-    for (int32_t i = kv->len[s]; i-- > from;)
+    for (int32_t i = kv->len[s]; i-- > from;) {
+        assert(kv->users[row[i]] > 0);
         if (--kv->users[row[i]] == 0) kv->spare[kv->n_spare++] = row[i];
+    }
 }
 
 /* There is one: sequences have at most max_n·capacity tokens, shared or not. */
 static void take_row(qkv_kv *kv, int32_t *row) {
     *row = kv->n_spare ? kv->spare[--kv->n_spare] : kv->used++;
+    assert(*row < kv->max_n * kv->capacity);
     kv->users[*row] = 1;
 }
 

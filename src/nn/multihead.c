@@ -2,6 +2,7 @@
 #include "nn/multihead.h"
 #include "nn/watch.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -144,6 +145,7 @@ static qkv_tensor *memory_of(qkv_tape *t, const qkv_multihead *m, const qkv_pass
     qkv_kv *kv = pass->kv;
     if (kv && kv->memory_rows)
         return qkv_tensor_wrap(t, kv->memory[layer], kv->memory_rows, 2 * kv->width);
+    assert(pass->memory);
     qkv_tensor *made = qkv_dense_brief(t, &m->kv, pass->memory); /* (S, 2G·K) */
     if (kv && !qkv_tape_stopped(t) && qkv_kv_remember(kv, layer, made) != QKV_OK)
         return qkv_tape_fail_below(t, &multihead_op);

@@ -9,7 +9,7 @@
 #define QKV_NN_MULTIHEAD_H
 
 #include "nn/kv.h"
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 #include "nn/position.h"
 
 typedef enum qkv_score_scale { QKV_SCALE_HEAD, QKV_SCALE_FULL, QKV_SCALE_NONE } qkv_score_scale;

@@ -109,7 +109,7 @@ static qkv_param *append(qkv_params *p, const qkv_param_spec *spec, const char *
     param->tensor = (qkv_tensor){.rows = spec->rows,
                                  .cols = spec->cols,
                                  .ld = spec->cols,
-                                 .is_param = true,
+                                 .life = QKV_LIFE_PARAM,
                                  .name = param->name};
     p->count += elements;
     if (!spec->fixed) p->length += (elements + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;

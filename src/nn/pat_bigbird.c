@@ -1,7 +1,7 @@
 /* BigBird (Zaheer et al. 2020): local, global and random together. Spans must not overlap for any
  * query, so random blocks are drawn from beyond the window's reach of the whole block, and all
  * parts leave out the global keys. */
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 
 /* Adds keys [k0, k1) without the first `global` ones. */
 static int add(qkv_span *out, int n, qkv_span span, int32_t global) {

@@ -1,5 +1,5 @@
 /* Full attention: every key or, in a decoder, every key that is not later. */
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 
 int qkv_spans_full(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     const qkv_pattern *p = pattern;

@@ -2,7 +2,7 @@
  * other queries see themselves besides. */
 #include <string.h>
 
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 
 int qkv_pattern_add_global(const qkv_pattern *p, int32_t n_k, int32_t q0, int32_t global,
                            qkv_span *spans, int n) {

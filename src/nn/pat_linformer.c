@@ -3,7 +3,7 @@
  * max_len), and a sequence of length n uses their first n columns; one shorter than r uses the
  * first n rows only, so it is never lengthened. With E = F = I and r ≥ n this is full attention.
  * There is no causal form: every projected row mixes all positions. */
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 
 int qkv_spans_linformer(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     (void)pattern, (void)q0, (void)q1;

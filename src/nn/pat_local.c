@@ -1,6 +1,6 @@
 /* Local attention: keys at most `window` positions away, so the cost grows linearly with the
  * length. */
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 
 int qkv_spans_local(const void *pattern, int32_t n_k, int32_t q0, int32_t q1, qkv_span *out) {
     const qkv_pattern *p = pattern;

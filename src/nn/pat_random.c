@@ -1,7 +1,7 @@
 /* Random links: each block of 64 queries sees its own block of keys and `random_links` others,
  * drawn once for all by (layer, block). In a decoder they are drawn from the earlier blocks only,
  * so that they do not depend on the length. */
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 
 int qkv_pattern_links(const qkv_pattern *p, int32_t n_k, int32_t b0, int32_t low, int32_t high,
                       int32_t first[QKV_LINKS_MAX]) {

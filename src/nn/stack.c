@@ -1,8 +1,8 @@
 /* The stack of Transformer layers; see stack.h. */
 #include "nn/stack.h"
+#include "nn/residual.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 
@@ -91,54 +91,6 @@ void qkv_stack_free(qkv_stack *s) {
     *s = (qkv_stack){0};
 }
 
-/* The residual stream. In pre-norm what a part made waits in `pending` for the next norm, which
- * adds and norms in one pass; in post-norm the norm after the part does both.
- *
- * In EVAL nobody looks back: what a part leaves is moved to one of two tensors, which take turns, and
- * the rest of its memory is given back. So a deep model runs in the memory of one part, which stays
- * in the cache. */
-typedef struct stream {
-    qkv_tape *t;
-    bool pre_norm;
-    qkv_tensor *x, *pending;
-    qkv_tensor *kept[2]; /* EVAL */
-    int turn;
-    qkv_arena_mark part; /* where it began */
-} stream;
-
-static stream begin_stream(qkv_tape *t, bool pre_norm, qkv_tensor *x) {
-    stream s = {.t = t, .pre_norm = pre_norm, .x = x};
-    for (int i = 0; i < 2 && t->mode == QKV_EVAL && !qkv_tape_stopped(t); i++)
-        s.kept[i] = qkv_tensor_new(t, x->rows, x->cols);
-    return s;
-}
-
-/* What a part reads, and nobody else. */
-static qkv_tensor *enter(stream *s, const qkv_norm_layer *norm) {
-    s->part = qkv_tape_here(s->t);
-    if (!s->pre_norm) return s->x;
-    qkv_tensor *const added = s->pending;
-    qkv_tensor *y = qkv_norm_brief(s->t, norm, s->x, added, added ? &s->x : NULL);
-    if (added && s->t->mode == QKV_EVAL)
-        s->x = added; /* the sum lies there, and outlives the part */
-    s->pending = NULL;
-    return y;
-}
-
-/* What it made. In EVAL the part's memory goes, unless something else in it is still `wanted`. */
-static void leave(stream *s, const qkv_norm_layer *norm, qkv_tensor *made, bool wanted) {
-    qkv_tensor **const left = s->pre_norm ? &s->pending : &s->x;
-    made->spare |= s->t->mode == QKV_EVAL; /* the next sum takes its place */
-    *left = s->pre_norm ? made : qkv_norm_apply(s->t, norm, s->x, made, NULL);
-    if (s->t->mode != QKV_EVAL || wanted || qkv_tape_stopped(s->t)) return;
-    qkv_tensor *const to = s->kept[s->turn];
-    memcpy(to->data, (*left)->data, (size_t)(to->rows * to->cols) * sizeof(real));
-    to->spare = true;
-    *left = to;
-    s->turn = !s->turn;
-    qkv_tape_rewind(s->t, s->part);
-}
-
 /* Is this layer left out of this training step? */
 static bool dropped(qkv_tape *t, double chance, int32_t index) {
     if (t->mode != QKV_TRAIN || chance <= 0) return false;
@@ -146,23 +98,23 @@ static bool dropped(qkv_tape *t, double chance, int32_t index) {
     return qkv_rng_uniform(qkv_rng_derive(here, 0x6c61796572u, (uint64_t)index), 0) < chance;
 }
 
-qkv_tensor *qkv_stack_apply(qkv_tape *t, const qkv_stack *s, qkv_tensor *x, const qkv_pass *pass) {
-    stream r = begin_stream(t, s->spec.pre_norm, x);
-    for (int32_t i = 0; i < s->spec.layers; i++) {
-        const qkv_layer *l = &s->layers[i];
-        if (dropped(t, s->spec.layer_drop, i)) continue;
-        qkv_tensor *seen = enter(&r, &l->self_norm);
-        leave(&r, &l->self_norm, qkv_multihead_self(t, &l->self, seen, pass, &l->pattern, i),
-              false);
-        if (s->spec.cross) {
-            const bool watched = pass->kv && pass->kv->watched_layer == i;
-            qkv_tensor *asked = enter(&r, &l->cross_norm);
-            leave(&r, &l->cross_norm, qkv_multihead_cross(t, &l->cross, asked, pass, i), watched);
-        }
-        qkv_tensor *each = enter(&r, &l->ffn_norm);
-        leave(&r, &l->ffn_norm, qkv_ffn_apply(t, &l->ffn, each), false);
+/* x ← x + attention(norm(x));  x ← x + ffn(norm(x)); see residual.h for post-norm. */
+static void apply_layer(qkv_tape *t, const qkv_stack *s, int32_t i, const qkv_pass *pass,
+                        qkv_residual *x) {
+    const qkv_layer *l = &s->layers[i];
+    qkv_tensor *y = qkv_residual_read(x, &l->self_norm);
+    qkv_residual_add(x, qkv_multihead_self(t, &l->self, y, pass, &l->pattern, i));
+    if (s->spec.cross) {
+        y = qkv_residual_read(x, &l->cross_norm);
+        qkv_residual_add(x, qkv_multihead_cross(t, &l->cross, y, pass, i));
     }
-    if (!r.pre_norm) return r.x;
-    return (s->spec.read_once ? qkv_norm_brief : qkv_norm_apply)(t, &s->final_norm, r.x, r.pending,
-                                                                 NULL);
+    y = qkv_residual_read(x, &l->ffn_norm);
+    qkv_residual_add(x, qkv_ffn_apply(t, &l->ffn, y));
+}
+
+qkv_tensor *qkv_stack_apply(qkv_tape *t, const qkv_stack *s, qkv_tensor *in, const qkv_pass *pass) {
+    qkv_residual x = qkv_residual_begin(t, s->spec.pre_norm, in);
+    for (int32_t i = 0; i < s->spec.layers; i++)
+        if (!dropped(t, s->spec.layer_drop, i)) apply_layer(t, s, i, pass, &x);
+    return qkv_residual_end(&x, &s->final_norm, s->spec.read_once);
 }

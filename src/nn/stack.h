@@ -46,7 +46,7 @@ qkv_status qkv_stack_declare(qkv_stack *s, const qkv_stack_spec *spec, qkv_param
 qkv_status qkv_stack_allocate(qkv_stack *s); /* constants of its positions */
 void qkv_stack_free(qkv_stack *s);
 
-/* x (R, D): embedded rows → (R, D). */
-qkv_tensor *qkv_stack_apply(qkv_tape *t, const qkv_stack *s, qkv_tensor *x, const qkv_pass *pass);
+/* in (R, D): embedded rows → (R, D). */
+qkv_tensor *qkv_stack_apply(qkv_tape *t, const qkv_stack *s, qkv_tensor *in, const qkv_pass *pass);
 
 #endif

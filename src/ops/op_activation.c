@@ -7,7 +7,7 @@ static void backward(qkv_tape *t, qkv_node *node) {
     real *dy = qkv_grad_of(t, y);
     qkv_kern_get()->act_grad(*(const qkv_act *)node->saved, x->data, y->data, dy, dy,
                              y->rows * y->cols);
-    qkv_grad_pass(t, y, x);
+    qkv_grad_pass(t, y, QKV_TENSORS(x));
 }
 
 const qkv_op qkv_op_activation = {.name = "activation", .backward = backward};

@@ -6,15 +6,14 @@ static void backward(qkv_tape *t, qkv_node *node) {
     qkv_tensor *x = node->in[0], *y = node->in[1], *z = node->out[0];
     const real p = *(const real *)node->saved;
     if (p > 0) {
-        real *dy = qkv_grad_write(t, y);
+        real *dy = qkv_grad_write(t, y, NULL);
         if (dy)
             qkv_kern_get()->dropout(qkv_grad_of(t, z), dy, y->rows * y->cols, p,
                                     qkv_tape_rng(t, node->index), 0);
-        qkv_grad_written(t, y, dy);
+        qkv_grad_pass(t, z, QKV_TENSORS(x));
     } else {
-        qkv_grad_copy(t, z, y);
+        qkv_grad_pass(t, z, QKV_TENSORS(y, x));
     }
-    qkv_grad_pass(t, z, x);
 }
 
 const qkv_op qkv_op_add = {.name = "add", .backward = backward};

@@ -43,9 +43,10 @@ static bool is_new(qkv_tensor *const *in, int i) {
 static void narrow(qkv_tape *t, saved *s, qkv_tensor *const *in) {
     for (int i = Q; i <= V; i++) {
         qkv_tensor *x = whole(in[i]);
-        if (!x->brief || !is_new(in, i)) continue;
+        if (!qkv_has_one_reader(x) || !is_new(in, i)) continue;
         const int64_t n = x->rows * x->ld;
-        s->narrow[i] = qkv_tape_keep(t, &qkv_op_attention, (size_t)n * sizeof *s->narrow[i]);
+        s->narrow[i] =
+            qkv_tape_take(t, &qkv_op_attention, QKV_LIFE_KEPT, (size_t)n * sizeof *s->narrow[i]);
         if (s->narrow[i]) qkv_kern_get()->narrow(x->data, s->narrow[i], n);
     }
 }
@@ -56,8 +57,8 @@ static void widen(qkv_tape *t, saved *s, qkv_tensor *const *in) {
     for (int i = Q; i <= V && !qkv_tape_stopped(t); i++) {
         qkv_tensor *x = whole(in[i]);
         const int64_t n = x->rows * x->ld;
-        if (s->narrow[i] &&
-            (x->data = qkv_tape_keep(t, &qkv_op_attention, (size_t)n * sizeof(real))))
+        if (s->narrow[i] && (x->data = qkv_tape_take(t, &qkv_op_attention, QKV_LIFE_KEPT,
+                                                     (size_t)n * sizeof(real))))
             qkv_kern_get()->widen(s->narrow[i], x->data, n);
         *data[i] = x->data + in[i]->offset;
     }
@@ -75,23 +76,20 @@ static void backward(qkv_tape *t, qkv_node *node) {
     saved *s = node->saved;
     qkv_tensor *const *in = node->in;
     widen(t, s, in);
-    for (int i = Q; i <= V && side_by_side(in); i++) qkv_grad_over_data(whole(in[i]));
+    for (int i = Q; i <= V && side_by_side(in); i++) qkv_tensor_spend(whole(in[i]));
     qkv_attention_grad g = {.dout = qkv_grad_of(t, node->out[0]), .lddo = node->out[0]->ld};
-    g.dq = qkv_grad_write(t, in[Q]), g.lddq = in[Q]->ld;
-    g.dk = qkv_grad_write(t, in[K]), g.lddk = in[K]->ld;
-    g.dv = qkv_grad_write(t, in[V]), g.lddv = in[V]->ld;
-    g.dbias = qkv_grad_add(t, in[BIAS]);
-    g.drel_k = qkv_grad_add(t, in[REL_K]);
-    g.drel_v = qkv_grad_add(t, in[REL_V]);
+    g.dq = qkv_grad_write(t, in[Q], NULL), g.lddq = in[Q]->ld;
+    g.dk = qkv_grad_write(t, in[K], NULL), g.lddk = in[K]->ld;
+    g.dv = qkv_grad_write(t, in[V], NULL), g.lddv = in[V]->ld;
+    g.dbias = qkv_grad_add(t, in[BIAS], NULL, 0);
+    g.drel_k = qkv_grad_add(t, in[REL_K], NULL, 0);
+    g.drel_v = qkv_grad_add(t, in[REL_V], NULL, 0);
     if (qkv_tape_stopped(t)) return;
     if (!qkv_kern_get()->attention_grad(&s->a, &g)) no_scratch(t);
     for (int i = Q; i <= V; i++) {
         qkv_heap_give(s->narrow[i]);
         qkv_tensor_done(whole(in[i]));
     }
-    qkv_grad_written(t, in[Q], g.dq);
-    qkv_grad_written(t, in[K], g.dk);
-    qkv_grad_written(t, in[V], g.dv);
 }
 
 const qkv_op qkv_op_attention = {.name = "attention", .backward = backward};

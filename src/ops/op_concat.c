@@ -17,9 +17,8 @@ static void backward(qkv_tape *t, qkv_node *node) {
     int64_t col = 0;
     for (int i = 0; i < QKV_NODE_INPUTS && node->in[i]; i++) {
         qkv_tensor *x = node->in[i];
-        real *dx = qkv_grad_write(t, x);
+        real *dx = qkv_grad_write(t, x, NULL);
         if (dx) copy_columns(dz + col, node->out[0]->ld, dx, x->ld, x->rows, x->cols);
-        qkv_grad_written(t, x, dx);
         col += x->cols;
     }
 }

@@ -9,7 +9,7 @@ static void backward(qkv_tape *t, qkv_node *node) {
     real *dy = qkv_grad_of(t, y);
     qkv_kern_get()->dropout(dy, dy, y->rows * y->cols, *(const real *)node->saved,
                             qkv_tape_rng(t, node->index), 0);
-    qkv_grad_pass(t, y, node->in[0]);
+    qkv_grad_pass(t, y, QKV_TENSORS(node->in[0]));
 }
 
 const qkv_op qkv_op_dropout = {.name = "dropout", .backward = backward};

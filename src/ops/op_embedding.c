@@ -17,10 +17,10 @@ static void backward(qkv_tape *t, qkv_node *node) {
         qkv_kern_get()->dropout(g, g, y->rows * y->cols, s->dropout, qkv_tape_rng(t, node->index),
                                 0);
     qkv_scatter sum = {.from = g, .n = s->rows, .d = y->cols, .scale = s->scale};
-    sum.to = qkv_grad_add_rows(t, table, s->ids, s->rows);
+    sum.to = qkv_grad_add(t, table, s->ids, s->rows);
     sum.ids = s->ids, sum.limit = table->rows, sum.ld = table->ld;
     if (sum.to) qkv_scatter_add(t, &qkv_op_embedding, &sum);
-    sum.to = qkv_grad_add_rows(t, position, s->pos, s->rows);
+    sum.to = qkv_grad_add(t, position, s->pos, s->rows);
     if (!sum.to) return;
     sum.ids = s->pos, sum.limit = position->rows, sum.ld = position->ld, sum.scale = 1;
     qkv_scatter_add(t, &qkv_op_embedding, &sum);

@@ -19,7 +19,7 @@ static void backward(qkv_tape *t, qkv_node *node) {
     const qkv_bag_spec *s = node->saved;
     qkv_tensor *table = node->in[0], *y = node->out[0];
     const int64_t n = s->start[s->bags];
-    real *to = qkv_grad_add_rows(t, table, s->ids, n);
+    real *to = qkv_grad_add(t, table, s->ids, n);
     real *weights = qkv_tape_alloc(t, &qkv_op_embedding_bag, (size_t)n * sizeof *weights);
     int32_t *source = qkv_tape_alloc(t, &qkv_op_embedding_bag, (size_t)n * sizeof *source);
     if (!to || !source) return;

@@ -27,6 +27,8 @@ typedef struct saved {
 typedef struct work {
     real *z, *h, *dh, *x;
     real *packed_in, *packed_out;
+    const real *up; /* backward: dy, whose memory dx may have */
+    qkv_target dx;  /* data NULL when not wanted */
 } work;
 
 static bool needs_z(const qkv_feed_forward_spec *s) {
@@ -43,7 +45,7 @@ static int64_t block_rows(const qkv_feed_forward_spec *s) {
 }
 
 static real *take(qkv_tape *t, int64_t n) {
-    return qkv_tape_take(t, &qkv_op_feed_forward, (size_t)n * sizeof(real));
+    return qkv_tape_take(t, &qkv_op_feed_forward, QKV_LIFE_BRIEF, (size_t)n * sizeof(real));
 }
 
 /* The weights of g's product, for all blocks; NULL when one block packs them on its way. */
@@ -69,7 +71,8 @@ static const real *hidden_rows(qkv_tape *t, const saved *s, const work *k, const
     const qkv_feed_forward_spec *f = &s->spec;
     const int64_t wide = f->w_in->rows, n = rows * wide;
     real *const z = s->kept ? s->kept + r0 * wide : k->z;
-    qkv_gemm g = qkv_product_of(x->data + r0 * x->ld, x->ld, rows, f->w_in, f->b_in, z);
+    qkv_gemm g =
+        qkv_product_of((qkv_block){x->data + r0 * x->ld, x->ld, rows}, f->w_in, f->b_in, z);
     if (k->packed_in) g.b_packed = k->packed_in;
     if (!f->gated && (!needs_z(f) || !s->narrow)) g.act = f->act;
     if (s->kept && needs_z(f) && !f->gated) g.c = k->h, g.pre = z;
@@ -89,8 +92,8 @@ static void forward(qkv_tape *t, const saved *s, const work *k, const qkv_tensor
     for (int64_t r0 = 0; r0 < x->rows && !qkv_tape_stopped(t); r0 += step) {
         const int64_t rows = min64(step, x->rows - r0);
         const real *h = hidden_rows(t, s, k, x, r0, rows);
-        qkv_gemm g =
-            qkv_product_of(h, f->w_out->cols, rows, f->w_out, f->b_out, y->data + r0 * y->ld);
+        qkv_gemm g = qkv_product_of((qkv_block){h, f->w_out->cols, rows}, f->w_out, f->b_out,
+                                    y->data + r0 * y->ld);
         if (k->packed_out) g.b_packed = k->packed_out;
         qkv_product(t, &qkv_op_feed_forward, g);
     }
@@ -112,7 +115,8 @@ static const real *slopes_of_block(qkv_tape *t, const saved *s, const work *k, c
         kern->act_slopes(f->act, z, h, n);
     else
         h = z;
-    qkv_product_grad_weights(t, &qkv_op_feed_forward, dy, rows, h, width, f->w_out, f->b_out);
+    qkv_product_grad_weights(t, &qkv_op_feed_forward, dy, (qkv_block){h, width, rows}, f->w_out,
+                             f->b_out);
     if (f->gated) {
         kern->gate_grad(f->act, z, k->dh, z, rows, width);
         return z;
@@ -124,25 +128,24 @@ static const real *slopes_of_block(qkv_tape *t, const saved *s, const work *k, c
     return k->dh;
 }
 
-static void backward_blocks(qkv_tape *t, const saved *s, const work *k, qkv_tensor *x,
-                            const qkv_tensor *y, real *dy, real *dx, bool add) {
+static void backward_blocks(qkv_tape *t, const saved *s, const work *k, const qkv_tensor *x) {
     const qkv_op *const op = &qkv_op_feed_forward;
     const qkv_feed_forward_spec *f = &s->spec;
     const int64_t step = block_rows(f);
     for (int64_t r0 = 0; r0 < x->rows && !qkv_tape_stopped(t); r0 += step) {
         const int64_t rows = min64(step, x->rows - r0);
-        const real *const up = dy + r0 * y->ld;
+        const real *const up = k->up + r0 * f->w_out->rows;
         qkv_gemm g = qkv_product_back(up, rows, f->w_out, k->dh);
         g.b_packed = k->packed_out;
         if (!qkv_product(t, op, g)) return;
         const real *dz = slopes_of_block(t, s, k, up, r0, rows);
         const real *again = qkv_tensor_rows_again(x, r0, rows, k->x);
-        qkv_product_grad_weights(t, op, dz, rows, again, x->ld, f->w_in, f->b_in);
-        if (!dx) continue;
-        g = qkv_product_back(dz, rows, f->w_in, dx + r0 * x->ld);
-        g.ldc = x->ld;
+        qkv_product_grad_weights(t, op, dz, (qkv_block){again, x->ld, rows}, f->w_in, f->b_in);
+        if (!k->dx.data) continue;
+        g = qkv_product_back(dz, rows, f->w_in, k->dx.data + r0 * k->dx.ld);
+        g.ldc = k->dx.ld;
         g.b_packed = k->packed_in;
-        g.accumulate = add;
+        g.accumulate = k->dx.add;
         qkv_product(t, op, g);
     }
 }
@@ -152,27 +155,26 @@ static void backward(qkv_tape *t, qkv_node *node) {
     saved *s = node->saved;
     const qkv_feed_forward_spec *f = &s->spec;
     const int64_t rows = min64(block_rows(f), x->rows), width = f->w_out->cols;
-    const bool over = qkv_grad_may_pass(y, x);
-    bool add = false;
-    real *dy = qkv_grad_of(t, y), *dx = over ? dy : qkv_grad(t, x, &add);
+    work k = {.up = qkv_grad_of(t, y), .dx.ld = x->ld};
+    k.dx.data = qkv_grad_write(t, x, &k.dx.add);
     if (f->w_in->weight || f->w_out->weight) {
         qkv_product_refuse_gradient(t, &qkv_op_feed_forward);
         return;
     }
-    work k = {.dh = take(t, rows * width)};
+    k.dh = take(t, rows * width);
     if (!x->data) k.x = take(t, rows * x->cols);
     if (needs_z(f)) k.h = take(t, rows * width);
     if (s->narrow) k.z = take(t, rows * f->w_in->rows);
-    k.packed_out = pack(t, qkv_product_back(dy, rows, f->w_out, NULL), x->rows);
-    if (dx) k.packed_in = pack(t, qkv_product_back(dy, rows, f->w_in, NULL), x->rows);
-    backward_blocks(t, s, &k, x, y, dy, dx, add);
+    k.packed_out = pack(t, qkv_product_back(k.up, rows, f->w_out, NULL), x->rows);
+    if (k.dx.data) k.packed_in = pack(t, qkv_product_back(k.up, rows, f->w_in, NULL), x->rows);
+    backward_blocks(t, s, &k, x);
     give_back(&k);
     qkv_heap_give(s->kept);
     qkv_heap_give(s->narrow);
-    if (over) qkv_grad_pass(t, y, x);
 }
 
-const qkv_op qkv_op_feed_forward = {.name = "feed_forward", .backward = backward};
+const qkv_op qkv_op_feed_forward = {
+    .name = "feed_forward", .backward = backward, .over_output = true};
 
 /* ---- the op ---- */
 
@@ -201,7 +203,7 @@ qkv_tensor *qkv_feed_forward(qkv_tape *t, qkv_tensor *x, const qkv_feed_forward_
     const bool records = qkv_tape_records(t, in, 5), rounded = t->precision == QKV_BF16;
     const int64_t rows = min64(block_rows(spec), x->rows);
     const int64_t wide = spec->w_in->rows, width = spec->w_out->cols;
-    qkv_tensor *y = qkv_tensor_new(t, x->rows, spec->w_out->rows);
+    qkv_tensor *y = qkv_tensor_make(t, QKV_LIFE_SPARE, x->rows, spec->w_out->rows);
     saved *s = qkv_tape_alloc(t, op, sizeof *s);
     if (!s) return &t->nothing;
     *s = (saved){.spec = *spec};
@@ -209,17 +211,19 @@ qkv_tensor *qkv_feed_forward(qkv_tape *t, qkv_tensor *x, const qkv_feed_forward_
     qkv_rows_read(spec->w_out, NULL, 0);
     work k = {0};
     if (records && rounded)
-        s->narrow = qkv_tape_keep(t, op, (size_t)(x->rows * wide) * sizeof *s->narrow);
+        s->narrow =
+            qkv_tape_take(t, op, QKV_LIFE_KEPT, (size_t)(x->rows * wide) * sizeof *s->narrow);
     else if (records)
-        s->kept = qkv_tape_keep(t, op, (size_t)(x->rows * wide) * sizeof *s->kept);
+        s->kept = qkv_tape_take(t, op, QKV_LIFE_KEPT, (size_t)(x->rows * wide) * sizeof *s->kept);
     if (!s->kept) k.z = take(t, rows * wide);
     if (spec->gated || (s->kept && needs_z(spec))) k.h = take(t, rows * width);
-    k.packed_in = pack(t, qkv_product_of(NULL, 0, rows, spec->w_in, NULL, NULL), x->rows);
-    k.packed_out = pack(t, qkv_product_of(NULL, 0, rows, spec->w_out, NULL, NULL), x->rows);
+    k.packed_in =
+        pack(t, qkv_product_of((qkv_block){.rows = rows}, spec->w_in, NULL, NULL), x->rows);
+    k.packed_out =
+        pack(t, qkv_product_of((qkv_block){.rows = rows}, spec->w_out, NULL, NULL), x->rows);
     if (!qkv_tape_stopped(t)) forward(t, s, &k, x, y);
     give_back(&k);
     qkv_tensor_done(x);
-    y->spare = true;
     return qkv_tape_record(t, op, in, 5, QKV_TENSORS(y), s);
 }
 

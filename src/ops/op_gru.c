@@ -42,36 +42,59 @@ static parts split_columns(qkv_tape *t, qkv_tensor *b, int64_t k) {
 
 /* ---- backward ---- */
 
-/* The gates become dg, p_n becomes dp_n. dh (R, k) gets what each step sends back, dh0 (n, k) what
- * the first does; back (n, k) is scratch. */
-static void walk_back(qkv_tape *t, const saved *s, parts w, const real *h, const real *h0, real *dh,
-                      real *dh0, real *back) {
+/* The states and their gradients, in the timeline's order. */
+typedef struct states {
+    real *h, *dh;   /* (R, k) */
+    real *h0, *dh0; /* (n, k): before the first step */
+    real *back;     /* (n, k): scratch */
+} states;
+
+/* The gates become dg, p_n becomes dp_n. dh gets what each step sends back, dh0 what the first
+ * does. */
+static void walk_back(qkv_tape *t, const saved *s, parts w, const states *at) {
     const int64_t k = s->k;
-    qkv_gemm rz = {
-        .n = k, .k = 2 * k, .lda = 3 * k, .b = w.rz->data, .ldb = w.rz->ld, .c = back, .ldc = k};
-    qkv_gemm n = {.n = k, .k = k, .lda = k, .b = w.n->data, .ldb = w.n->ld, .c = back, .ldc = k};
+    qkv_gemm rz = {.n = k,
+                   .k = 2 * k,
+                   .lda = 3 * k,
+                   .b = w.rz->data,
+                   .ldb = w.rz->ld,
+                   .c = at->back,
+                   .ldc = k};
+    qkv_gemm n = {
+        .n = k, .k = k, .lda = k, .b = w.n->data, .ldb = w.n->ld, .c = at->back, .ldc = k};
     rz.accumulate = n.accumulate = true;
     rz.b_packed = qkv_product_pack(t, &qkv_op_gru, rz);
     n.b_packed = qkv_product_pack(t, &qkv_op_gru, n);
     for (int32_t step = s->line.steps; step-- > 0 && !qkv_tape_stopped(t);) {
         const int64_t row = s->line.first[step], before = step ? s->line.first[step - 1] : 0;
         real *gates = s->gates + row * 3 * k, *p_n = s->p_n + row * k,
-             *to = step ? dh + before * k : dh0;
+             *to = step ? at->dh + before * k : at->dh0;
         rz.m = n.m = qkv_timeline_active(&s->line, step);
-        qkv_kern_get()->gru_grad(gates, p_n, step ? h + before * k : h0, dh + row * k, back, gates,
-                                 p_n, rz.m, k, 3 * k, k, 3 * k, k);
+        qkv_kern_get()->gru_grad(&(qkv_gru_grad){.rows = rz.m,
+                                                 .k = k,
+                                                 .gates = gates,
+                                                 .hn = p_n,
+                                                 .h_prev = step ? at->h + before * k : at->h0,
+                                                 .dh = at->dh + row * k,
+                                                 .dh_prev = at->back,
+                                                 .dgates = gates,
+                                                 .dhn = p_n,
+                                                 .ld_gates = 3 * k,
+                                                 .ld_hn = k,
+                                                 .ld_dgates = 3 * k,
+                                                 .ld_dhn = k});
         rz.a = gates, n.a = p_n;
         qkv_product(t, &qkv_op_gru, rz);
         qkv_product(t, &qkv_op_gru, n);
-        qkv_kern_get()->axpy(1, back, to, rz.m * k);
+        qkv_kern_get()->axpy(1, at->back, to, rz.m * k);
     }
 }
 
 /* dWh and dbh from dp, given h₋ of every row. */
 static void recurrent_weights(qkv_tape *t, const saved *s, const real *h_before, parts w, parts b) {
     const int64_t rows = s->line.rows, k = s->k;
-    qkv_product_grad_weights(t, &qkv_op_gru, s->p_n, rows, h_before, k, w.n, b.n);
-    real *db = qkv_grad_add(t, b.rz), *dw = qkv_grad_add(t, w.rz);
+    qkv_product_grad_weights(t, &qkv_op_gru, s->p_n, (qkv_block){h_before, k, rows}, w.n, b.n);
+    real *db = qkv_grad_add(t, b.rz, NULL, 0), *dw = qkv_grad_add(t, w.rz, NULL, 0);
     if (db) qkv_kern_get()->column_sums(s->gates, rows, 2 * k, 3 * k, db);
     qkv_gemm g = {.m = 2 * k,
                   .n = k,
@@ -93,21 +116,27 @@ static void backward(qkv_tape *t, qkv_node *node) {
     real *xt = qkv_tape_alloc(t, &qkv_op_gru, (size_t)(rows * x->cols) * sizeof(real));
     const parts w = split_rows(t, in[W_H], k), b = split_columns(t, in[B_H], k);
     if (qkv_tape_stopped(t)) return;
-    real *dh = h + rows * k, *h0 = dh + rows * k, *dh0 = h0 + n * k, *back = dh0 + n * k;
+    const states at = {.h = h,
+                       .dh = h + rows * k,
+                       .h0 = h + 2 * rows * k,
+                       .dh0 = h + (2 * rows + n) * k,
+                       .back = h + (2 * rows + 2 * n) * k};
     qkv_timeline_gather(&s->line, y->data, y->ld, k, h);
-    qkv_timeline_gather(&s->line, qkv_grad_of(t, y), y->ld, k, dh);
-    qkv_timeline_gather_states(&s->line, in[H0], k, h0);
-    memset(dh0, 0, (size_t)(n * k) * sizeof(real));
-    walk_back(t, s, w, h, h0, dh, dh0, back);
-    qkv_timeline_scatter_states(t, &s->line, dh0, k, in[H0]);
+    qkv_timeline_gather(&s->line, qkv_grad_of(t, y), y->ld, k, at.dh);
+    qkv_timeline_gather_states(&s->line, in[H0], k, at.h0);
+    memset(at.dh0, 0, (size_t)(n * k) * sizeof(real));
+    walk_back(t, s, w, &at);
+    qkv_timeline_scatter_states(t, &s->line, at.dh0, k, in[H0]);
 
-    qkv_timeline_shift(&s->line, h, h0, k, dh); /* dh is used up: h₋ goes there */
-    recurrent_weights(t, s, dh, w, b);
+    qkv_timeline_shift(&s->line, h, at.h0, k, at.dh); /* dh is used up: h₋ goes there */
+    recurrent_weights(t, s, at.dh, w, b);
     qkv_timeline_gather(&s->line, x->data, x->ld, x->cols, xt);
-    qkv_product_grad_weights(t, &qkv_op_gru, s->gates, rows, xt, x->cols, in[W_X], in[B_X]);
+    qkv_product_grad_weights(t, &qkv_op_gru, s->gates, (qkv_block){xt, x->cols, rows}, in[W_X],
+                             in[B_X]);
     bool add;
-    real *dx = qkv_grad(t, x, &add);
-    if (!dx || !qkv_product_grad_input(t, &qkv_op_gru, s->gates, rows, in[W_X], xt, x->cols, false))
+    real *dx = qkv_grad_write(t, x, &add);
+    if (!dx || !qkv_product_grad_input(t, &qkv_op_gru, s->gates, rows, in[W_X],
+                                       (qkv_target){xt, x->cols, false}))
         return;
     qkv_timeline_scatter(&s->line, xt, x->cols, dx, x->ld, add);
 }
@@ -159,7 +188,14 @@ static void walk(qkv_tape *t, const saved *s, parts w, const real *packed, parts
         rz.a = n.a = h_before;
         rz.c = s->gates + row * 3 * k, n.c = s->p_n + row * k;
         if (!qkv_product(t, &qkv_op_gru, rz) || !qkv_product(t, &qkv_op_gru, n)) return;
-        qkv_kern_get()->gru(rz.c, n.c, h_before, h + row * k, rz.m, k, 3 * k, k);
+        qkv_kern_get()->gru(&(qkv_gru_step){.rows = rz.m,
+                                            .k = k,
+                                            .gates = rz.c,
+                                            .hn = n.c,
+                                            .h_prev = h_before,
+                                            .h = h + row * k,
+                                            .ld_gates = 3 * k,
+                                            .ld_hn = k});
     }
 }
 
@@ -182,7 +218,8 @@ qkv_tensor *qkv_gru(qkv_tape *t, qkv_tensor *x, qkv_tensor *w_x, qkv_tensor *w_h
     if (qkv_tape_stopped(t)) return &t->nothing;
     qkv_timeline_gather(&s->line, x->data, x->ld, x->cols, xt);
     qkv_timeline_gather_states(&s->line, spec->h0, k, h0);
-    if (!qkv_product_forward(t, op, xt, x->cols, rows, w_x, b_x, s->gates)) return &t->nothing;
+    if (!qkv_product_forward(t, op, (qkv_block){xt, x->cols, rows}, w_x, b_x, s->gates))
+        return &t->nothing;
     walk(t, s, w, w_h->packed, b, h0, h);
     qkv_timeline_scatter(&s->line, h, k, y->data, y->ld, false);
     if (spec->h_last)

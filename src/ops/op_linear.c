@@ -21,14 +21,21 @@ static void backward(qkv_tape *t, qkv_node *node) {
     if (s->act != QKV_ACT_NONE)
         qkv_kern_get()->act_grad(s->act, s->z, y->data, dz, dz, y->rows * y->cols);
     if (!qkv_tensor_again(t, x)) return;
-    qkv_product_grad_weights(t, &qkv_op_linear, dz, y->rows, x->data, x->ld, w, b);
+    const qkv_block rows = {x->data, x->ld, x->rows};
+    qkv_product_grad_weights(t, &qkv_op_linear, dz, rows, w, b);
     qkv_tensor_done(x); /* before dx asks for memory */
     bool add;
-    real *dx = qkv_grad(t, x, &add);
-    if (dx) qkv_product_grad_input(t, &qkv_op_linear, dz, y->rows, w, dx, x->ld, add);
+    real *dx = qkv_grad_write(t, x, &add);
+    if (dx) qkv_product_grad_input(t, &qkv_op_linear, dz, y->rows, w, (qkv_target){dx, x->ld, add});
 }
 
 const qkv_op qkv_op_linear = {.name = "linear", .backward = backward};
+
+/* For one reader it is attention's to say how long: see op_attention.c. */
+static qkv_life life_of(const qkv_tape *t, qkv_act act, bool one_reader) {
+    if (one_reader) return t->precision == QKV_F32 ? QKV_LIFE_KEPT : QKV_LIFE_BRIEF;
+    return act == QKV_ACT_NONE ? QKV_LIFE_SPARE : QKV_LIFE_STEP;
+}
 
 static qkv_tensor *linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act,
                           bool brief) {
@@ -39,21 +46,20 @@ static qkv_tensor *linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor 
             "x is %lld×%lld, w %lld×%lld, b %lld×%lld; w must have x's columns and b w's rows",
             (long long)x->rows, (long long)x->cols, (long long)w->rows, (long long)w->cols,
             (long long)(b ? b->rows : 0), (long long)(b ? b->cols : 0));
-    qkv_tensor *y = brief ? qkv_tensor_new_brief(t, QKV_TENSORS(x, w, b), x->rows, w->rows,
-                                                 t->precision == QKV_F32) /* see op_attention.c */
-                          : qkv_tensor_new(t, x->rows, w->rows);
+    qkv_tensor *const in[] = {x, w, b};
+    const bool records = qkv_tape_records(t, in, 3);
+    qkv_tensor *y = qkv_tensor_make(t, life_of(t, act, brief && records), x->rows, w->rows);
     saved *s = qkv_tape_alloc(t, &qkv_op_linear, sizeof *s);
     if (!s) return &t->nothing;
     *s = (saved){.act = act};
-    if (qkv_act_needs_input(act) && qkv_tape_records(t, QKV_TENSORS(x, w, b)))
+    if (qkv_act_needs_input(act) && records)
         s->z = qkv_tape_alloc(t, &qkv_op_linear, (size_t)(y->rows * y->cols) * sizeof(real));
     qkv_rows_read(w, NULL, 0);
-    qkv_gemm g = qkv_product_of(x->data, x->ld, x->rows, w, b, y->data);
+    qkv_gemm g = qkv_product_of((qkv_block){x->data, x->ld, x->rows}, w, b, y->data);
     g.ldc = y->ld, g.act = act, g.pre = s->z;
     qkv_product(t, &qkv_op_linear, g);
     qkv_tensor_done(x);
-    y->spare = act == QKV_ACT_NONE;
-    return qkv_tape_record(t, &qkv_op_linear, QKV_TENSORS(x, w, b), QKV_TENSORS(y), s);
+    return qkv_tape_record(t, &qkv_op_linear, in, 3, QKV_TENSORS(y), s);
 }
 
 qkv_tensor *qkv_linear(qkv_tape *t, qkv_tensor *x, qkv_tensor *w, qkv_tensor *b, qkv_act act) {

@@ -44,8 +44,16 @@ static void walk_back(qkv_tape *t, const saved *s, const qkv_tensor *w_h, real *
         const int64_t row = s->line.first[step], before = step ? s->line.first[step - 1] : 0;
         real *gates = s->gates + row * 4 * k;
         g.m = qkv_timeline_active(&s->line, step);
-        qkv_kern_get()->lstm_grad(gates, step ? s->c + before * k : s->c0, s->c + row * k,
-                                  da + row * k, dc, gates, g.m, k, 4 * k, 4 * k);
+        qkv_kern_get()->lstm_grad(&(qkv_lstm_grad){.rows = g.m,
+                                                   .k = k,
+                                                   .gates = gates,
+                                                   .c_prev = step ? s->c + before * k : s->c0,
+                                                   .c = s->c + row * k,
+                                                   .da = da + row * k,
+                                                   .dc = dc,
+                                                   .dgates = gates,
+                                                   .ld_gates = 4 * k,
+                                                   .ld_dgates = 4 * k});
         g.a = gates;
         g.c = step ? da + before * k : da0;
         qkv_product(t, &qkv_op_lstm, g);
@@ -70,13 +78,14 @@ static void backward(qkv_tape *t, qkv_node *node) {
     qkv_timeline_gather_states(&s->line, in[H0], k, a0);
     qkv_timeline_gather(&s->line, y->data, y->ld, k, a);
     qkv_timeline_shift(&s->line, a, a0, k, da); /* da is used up: a₋ goes there */
-    qkv_product_grad_weights(t, &qkv_op_lstm, s->gates, rows, da, k, in[W_H], NULL);
+    qkv_product_grad_weights(t, &qkv_op_lstm, s->gates, (qkv_block){da, k, rows}, in[W_H], NULL);
     qkv_timeline_gather(&s->line, x->data, x->ld, x->cols, xt);
-    qkv_product_grad_weights(t, &qkv_op_lstm, s->gates, rows, xt, x->cols, in[W_X], in[B]);
+    qkv_product_grad_weights(t, &qkv_op_lstm, s->gates, (qkv_block){xt, x->cols, rows}, in[W_X],
+                             in[B]);
     bool add;
-    real *dx = qkv_grad(t, x, &add);
-    if (!dx ||
-        !qkv_product_grad_input(t, &qkv_op_lstm, s->gates, rows, in[W_X], xt, x->cols, false))
+    real *dx = qkv_grad_write(t, x, &add);
+    if (!dx || !qkv_product_grad_input(t, &qkv_op_lstm, s->gates, rows, in[W_X],
+                                       (qkv_target){xt, x->cols, false}))
         return;
     qkv_timeline_scatter(&s->line, xt, x->cols, dx, x->ld, add);
 }
@@ -136,7 +145,8 @@ qkv_tensor *qkv_lstm(qkv_tape *t, qkv_tensor *x, qkv_tensor *w_x, qkv_tensor *w_
     qkv_timeline_gather(&s->line, x->data, x->ld, x->cols, xt);
     qkv_timeline_gather_states(&s->line, spec->h0, k, a0);
     qkv_timeline_gather_states(&s->line, spec->c0, k, s->c0);
-    if (!qkv_product_forward(t, op, xt, x->cols, rows, w_x, b, s->gates)) return &t->nothing;
+    if (!qkv_product_forward(t, op, (qkv_block){xt, x->cols, rows}, w_x, b, s->gates))
+        return &t->nothing;
     walk(t, s, w_h, a0, a);
     qkv_timeline_scatter(&s->line, a, k, y->data, y->ld, false);
     if (spec->h_last) *spec->h_last = qkv_timeline_last(t, &s->line, a, k);

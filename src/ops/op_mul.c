@@ -5,12 +5,11 @@
 static void backward(qkv_tape *t, qkv_node *node) {
     qkv_tensor *x = node->in[0], *y = node->in[1], *z = node->out[0];
     const int64_t n = z->rows * z->cols;
-    real *dz = qkv_grad_of(t, z), *dy = qkv_grad_write(t, y);
+    real *dz = qkv_grad_of(t, z), *dy = qkv_grad_write(t, y, NULL);
     if (dy) qkv_kern_get()->mul(dz, x->data, dy, n);
-    qkv_grad_written(t, y, dy);
     if (!x->wants_grad) return;
     qkv_kern_get()->mul(dz, y->data, dz, n);
-    qkv_grad_pass(t, z, x);
+    qkv_grad_pass(t, z, QKV_TENSORS(x));
 }
 
 const qkv_op qkv_op_mul = {.name = "mul", .backward = backward};

@@ -15,33 +15,45 @@ typedef struct saved {
     real *stats; /* (R, 2) */
 } saved;
 
+/* dr = dropout(ds) */
 static void residual_backward(qkv_tape *t, qkv_node *node, qkv_tensor *ds) {
     const saved *s = node->saved;
     qkv_tensor *r = node->in[1];
-    if (s->dropout <= 0) {
-        qkv_grad_copy(t, ds, r);
-        return;
-    }
-    real *dr = qkv_grad_write(t, r);
+    real *dr = qkv_grad_write(t, r, NULL);
     if (dr)
         qkv_kern_get()->dropout(qkv_grad_of(t, ds), dr, r->rows * r->cols, s->dropout,
                                 qkv_tape_rng(t, node->index), 0);
-    qkv_grad_written(t, r, dr);
+}
+
+/* dy becomes ds. */
+static bool norm_backward(qkv_tape *t, const qkv_node *node, real *dy, const real *ds_in) {
+    const saved *s = node->saved;
+    qkv_tensor *gain = node->in[2];
+    const qkv_norm_grad spec = {.kind = s->kind,
+                                .rows = node->out[0]->rows,
+                                .d = node->out[0]->cols,
+                                .s = s->s,
+                                .gain = gain->data,
+                                .stats = s->stats,
+                                .dy = dy,
+                                .ds_in = ds_in,
+                                .ds = dy,
+                                .dgain = qkv_grad_add(t, gain, NULL, 0),
+                                .dbias = qkv_grad_add(t, node->in[3], NULL, 0)};
+    return qkv_kern_get()->norm_grad(&spec);
 }
 
 static void backward(qkv_tape *t, qkv_node *node) {
-    qkv_tensor *x = node->in[0], *gain = node->in[2], *y = node->out[0], *sum = node->out[1];
+    qkv_tensor *x = node->in[0], *y = node->out[0], *sum = node->out[1];
     const saved *s = node->saved;
     real *dy = qkv_grad_of(t, y), *ds_in = qkv_grad_of(t, sum);
     qkv_tensor *ds = dy ? y : sum; /* whose gradient becomes ds */
-    if (dy && !qkv_kern_get()->norm_grad(s->kind, s->s, gain->data, s->stats, dy, ds_in, dy,
-                                         qkv_grad_add(t, gain), qkv_grad_add(t, node->in[3]),
-                                         y->rows, y->cols)) {
+    if (dy && !norm_backward(t, node, dy, ds_in)) {
         qkv_tape_fail_below(t, &qkv_op_norm);
         return;
     }
-    if (node->in[1]) residual_backward(t, node, ds);
-    qkv_grad_pass(t, ds, x);
+    if (s->dropout > 0) residual_backward(t, node, ds);
+    qkv_grad_pass(t, ds, QKV_TENSORS(s->dropout > 0 ? NULL : node->in[1], x));
 }
 
 static void remake(const qkv_node *node, int64_t row0, int64_t rows, real *out) {
@@ -67,8 +79,8 @@ static bool arguments_fit(qkv_tape *t, const qkv_tensor *x, const qkv_tensor *ga
 
 /* Where s goes: over r when neither r's maker nor another reader needs it, else new memory. */
 static qkv_tensor *sum_in(qkv_tape *t, const qkv_tensor *r, bool last_reader) {
-    return last_reader && r->spare ? qkv_tensor_wrap(t, r->data, r->rows, r->cols)
-                                   : qkv_tensor_new(t, r->rows, r->cols);
+    return last_reader && qkv_may_overwrite(t, r) ? qkv_tensor_wrap(t, r->data, r->rows, r->cols)
+                                                  : qkv_tensor_new(t, r->rows, r->cols);
 }
 
 qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *bias,
@@ -76,9 +88,9 @@ qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *b
     if (sum) *sum = &t->nothing;
     if (qkv_tape_stopped(t) || !arguments_fit(t, x, gain, bias, spec)) return &t->nothing;
     qkv_tensor *r = spec->residual;
-    qkv_tensor *y = spec->brief ? qkv_tensor_new_brief(t, QKV_TENSORS(x, r, gain, bias), x->rows,
-                                                       x->cols, false)
-                                : qkv_tensor_new(t, x->rows, x->cols);
+    qkv_tensor *const in[] = {x, r, gain, bias};
+    const bool brief = spec->brief && qkv_tape_records(t, in, 4);
+    qkv_tensor *y = qkv_tensor_make(t, brief ? QKV_LIFE_BRIEF : QKV_LIFE_STEP, x->rows, x->cols);
     qkv_tensor *s = r ? sum_in(t, r, spec->last_reader) : NULL;
     saved *keep = qkv_tape_alloc(t, &qkv_op_norm, sizeof *keep);
     real *stats = qkv_tape_alloc(t, &qkv_op_norm, (size_t)(2 * x->rows) * sizeof(real));
@@ -87,12 +99,20 @@ qkv_tensor *qkv_norm(qkv_tape *t, qkv_tensor *x, qkv_tensor *gain, qkv_tensor *b
                     .dropout = t->mode == QKV_TRAIN && r ? spec->dropout : 0,
                     .stats = stats};
     keep->s = s ? s->data : x->data;
-    qkv_kern_get()->norm(spec->kind, x->data, r ? r->data : NULL, keep->dropout,
-                         qkv_tape_rng(t, qkv_tape_next_index(t)), gain->data,
-                         bias ? bias->data : NULL, spec->eps > 0 ? spec->eps : (real)1e-5,
-                         s ? s->data : NULL, y->data, stats, x->rows, x->cols);
-    qkv_tensor *out =
-        qkv_tape_record(t, &qkv_op_norm, QKV_TENSORS(x, r, gain, bias), QKV_TENSORS(y, s), keep);
+    qkv_kern_get()->norm(&(qkv_norm_rows){.kind = spec->kind,
+                                          .rows = x->rows,
+                                          .d = x->cols,
+                                          .x = x->data,
+                                          .r = r ? r->data : NULL,
+                                          .dropout = keep->dropout,
+                                          .rng = qkv_tape_rng(t, qkv_tape_next_index(t)),
+                                          .gain = gain->data,
+                                          .bias = bias ? bias->data : NULL,
+                                          .eps = spec->eps > 0 ? spec->eps : (real)1e-5,
+                                          .s = s ? s->data : NULL,
+                                          .y = y->data,
+                                          .stats = stats});
+    qkv_tensor *out = qkv_tape_record(t, &qkv_op_norm, in, 4, QKV_TENSORS(y, s), keep);
     if (sum && !qkv_tape_stopped(t)) *sum = s ? s : x;
     return out;
 }

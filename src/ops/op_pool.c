@@ -49,13 +49,12 @@ static void backward(qkv_tape *t, qkv_node *node) {
     const saved *s = node->saved;
     qkv_tensor *x = node->in[0], *y = node->out[0];
     const real *dy = qkv_grad_of(t, y);
-    real *dx = qkv_grad_write(t, x);
+    real *dx = qkv_grad_write(t, x, NULL);
     if (!dx) return;
     QKV_PARALLEL_FOR_UNEVEN
     for (int32_t q = 0; q < s->layout.n; q++)
         spread_one(s->kind, dy + q * y->cols, qkv_layout_len(&s->layout, q), x->cols,
                    s->at ? s->at + q * y->cols : NULL, dx + s->layout.start[q] * x->ld, x->ld);
-    qkv_grad_written(t, x, dx);
 }
 
 const qkv_op qkv_op_pool = {.name = "pool", .backward = backward};

@@ -6,8 +6,16 @@
 #include "ops/expect.h"
 
 static void turn(const qkv_rope_spec *s, const qkv_tensor *x, real *data, int sign) {
-    qkv_kern_get()->rotate(data, x->ld, s->pos, s->cos, s->sin, x->rows, s->heads,
-                           (int32_t)(x->cols / s->heads), s->half_split, sign);
+    qkv_kern_get()->rotate(&(qkv_rotation){.rows = x->rows,
+                                           .heads = s->heads,
+                                           .d = (int32_t)(x->cols / s->heads),
+                                           .x = data,
+                                           .ld = x->ld,
+                                           .pos = s->pos,
+                                           .cos = s->cos,
+                                           .sin = s->sin,
+                                           .half_split = s->half_split,
+                                           .sign = sign});
 }
 
 static void backward(qkv_tape *t, qkv_node *node) {

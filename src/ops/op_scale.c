@@ -6,7 +6,7 @@ static void backward(qkv_tape *t, qkv_node *node) {
     qkv_tensor *y = node->out[0];
     real *dy = qkv_grad_of(t, y);
     qkv_kern_get()->scale(*(const real *)node->saved, dy, dy, y->rows * y->cols);
-    qkv_grad_pass(t, y, node->in[0]);
+    qkv_grad_pass(t, y, QKV_TENSORS(node->in[0]));
 }
 
 const qkv_op qkv_op_scale = {.name = "scale", .backward = backward};

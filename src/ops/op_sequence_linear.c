@@ -35,7 +35,7 @@ static void backward(qkv_tape *t, qkv_node *node) {
     const real *dy = qkv_grad_of(t, node->out[0]);
     const int64_t ldy = node->out[0]->ld;
     bool add;
-    real *de = qkv_grad_add(t, e), *dx = qkv_grad(t, x, &add);
+    real *de = qkv_grad_add(t, e, NULL, 0), *dx = qkv_grad_write(t, x, &add);
     for (int32_t i = 0; i < s->layout.n * s->groups; i++) {
         const block b = find_block(s, x, e, i / s->groups, i % s->groups);
         qkv_gemm g = {.a = dy + b.y, .lda = ldy};

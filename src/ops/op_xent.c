@@ -69,7 +69,8 @@ static void look_at_logits(const chunks *c, const int32_t *targets, int64_t from
 
 static bool make_logits(qkv_tape *t, const chunks *c, int64_t row, int64_t rows, real *z) {
     const real *x = c->data + row * c->x->ld;
-    if (c->w) return qkv_product_forward(t, &qkv_op_xent, x, c->x->ld, rows, c->w, c->b, z);
+    if (c->w)
+        return qkv_product_forward(t, &qkv_op_xent, (qkv_block){x, c->x->ld, rows}, c->w, c->b, z);
     for (int64_t r = 0; r < rows; r++)
         memcpy(z + r * c->v, x + r * c->x->ld, (size_t)c->v * sizeof *x);
     return true;
@@ -80,8 +81,10 @@ static void make_gradients(qkv_tape *t, const chunks *c, int64_t row, int64_t ro
     const int64_t ld = c->x->ld;
     real *dx = c->dx ? c->dx + row * ld : NULL;
     if (c->w) {
-        qkv_product_grad_weights(t, &qkv_op_xent, z, rows, c->data + row * ld, ld, c->w, c->b);
-        if (dx) qkv_product_grad_input(t, &qkv_op_xent, z, rows, c->w, dx, ld, c->dx_add);
+        qkv_product_grad_weights(t, &qkv_op_xent, z, (qkv_block){c->data + row * ld, ld, rows},
+                                 c->w, c->b);
+        if (dx)
+            qkv_product_grad_input(t, &qkv_op_xent, z, rows, c->w, (qkv_target){dx, ld, c->dx_add});
         return;
     }
     for (int64_t r = 0; dx && r < rows; r++)
@@ -93,18 +96,23 @@ static void make_gradients(qkv_tape *t, const chunks *c, int64_t row, int64_t ro
 static double run_chunk(qkv_tape *t, const chunks *c, int64_t row, int64_t rows) {
     const qkv_xent_spec *s = c->spec;
     const int32_t *targets = s->targets + row;
-    const real *weights = s->weights ? s->weights + row : NULL;
     const int64_t views = c->half ? 2 : 1;
     for (int64_t k = 0; k < views; k++) {
         if (!make_logits(t, c, row + k * c->half, rows, c->z + k * rows * c->v)) return 0;
         look_at_logits(c, targets, k * rows, rows);
     }
-    if (c->half)
-        qkv_kern_get()->xent_pairs(c->z, targets, weights, s->smoothing, s->agree, c->scale,
-                                   c->train, c->loss, c->lse, rows, c->v);
-    else
-        qkv_kern_get()->xent(c->z, targets, weights, s->smoothing, c->scale, c->train, c->loss,
-                             c->lse, rows, c->v);
+    const qkv_xent_rows chunk = {.rows = rows,
+                                 .v = c->v,
+                                 .z = c->z,
+                                 .targets = targets,
+                                 .weights = s->weights ? s->weights + row : NULL,
+                                 .smoothing = s->smoothing,
+                                 .agree = s->agree,
+                                 .scale = c->scale,
+                                 .grad = c->train,
+                                 .loss = c->loss,
+                                 .lse = c->lse};
+    (c->half ? qkv_kern_get()->xent_pairs : qkv_kern_get()->xent)(&chunk);
     double sum = 0;
     for (int64_t k = 0; k < views; k++) {
         for (int64_t r = 0, i = k * rows; r < rows; r++, i++) {
@@ -160,8 +168,8 @@ static bool allocate(qkv_tape *t, chunks *c) {
     c->z = qkv_tape_alloc(t, &qkv_op_xent, (size_t)(rows * c->v) * sizeof(real));
     c->z_t = c->lse ? c->lse + rows : NULL;
     c->data = c->x->data;
-    if (c->train) qkv_grad_over_data(c->x); /* a chunk's dx takes the place of its x */
-    c->dx = c->train ? qkv_grad(t, c->x, &c->dx_add) : NULL;
+    if (c->train) qkv_tensor_spend(c->x); /* a chunk's dx takes the place of its x */
+    c->dx = c->train ? qkv_grad_write(t, c->x, &c->dx_add) : NULL;
     return !qkv_tape_stopped(t);
 }
 

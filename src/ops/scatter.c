@@ -1,6 +1,8 @@
 #include "ops/scatter.h"
 #include "base/thread.h"
 
+#include <assert.h>
+
 #define DIGIT 2048 /* of the radix sort */
 #define STRIP 256  /* columns of one item */
 
@@ -34,6 +36,7 @@ static void add_group(const qkv_scatter *s, const int32_t *order, int64_t n, int
 }
 
 bool qkv_scatter_add(qkv_tape *t, const qkv_op *op, const qkv_scatter *s) {
+    assert(s->n >= 0 && s->n <= INT32_MAX && s->limit >= 1 && s->d <= s->ld);
     int32_t *memory = qkv_tape_alloc(t, op, (size_t)(3 * s->n + DIGIT + 2) * sizeof *memory);
     if (!memory) return false;
     int32_t *starts = memory + 2 * s->n;

@@ -1,6 +1,7 @@
 #include "ops/timeline.h"
 #include "base/thread.h"
 
+#include <assert.h>
 #include <string.h>
 
 bool qkv_timeline_make(qkv_tape *t, const qkv_op *op, const qkv_layout *layout, int64_t rows,
@@ -19,7 +20,10 @@ bool qkv_timeline_make(qkv_tape *t, const qkv_op *op, const qkv_layout *layout, 
      * of length τ goes. */
     int32_t *place = l.first + steps + 1;
     memset(place, 0, ((size_t)steps + 2) * sizeof *place);
-    for (int32_t s = 0; s < n; s++) place[qkv_layout_len(layout, s) - 1]++;
+    for (int32_t s = 0; s < n; s++) {
+        assert(qkv_layout_len(layout, s) >= 1); /* the op has checked its layout */
+        place[qkv_layout_len(layout, s) - 1]++;
+    }
     for (int32_t len = steps - 1; len >= 0; len--) place[len] += place[len + 1];
     l.first[0] = 0;
     for (int32_t step = 0; step < steps; step++) l.first[step + 1] = l.first[step] + place[step];
@@ -62,7 +66,7 @@ void qkv_timeline_gather_states(const qkv_timeline *l, const qkv_tensor *h0, int
 
 void qkv_timeline_scatter_states(qkv_tape *t, const qkv_timeline *l, const real *from, int64_t d,
                                  qkv_tensor *h0) {
-    real *dh0 = qkv_grad_add(t, h0);
+    real *dh0 = qkv_grad_add(t, h0, NULL, 0);
     if (!dh0) return;
     for (int32_t i = 0; i < l->n; i++)
         for (int64_t j = 0; j < d; j++) dh0[l->order[i] * h0->ld + j] += from[i * d + j];

@@ -1,6 +1,6 @@
 /* Attention weights as text, picture, page or JSON. */
 #include "base/json.h"
-#include "draw/attention.h"
+#include "draw/attention_page.h"
 
 static void put_names(qkv_json_out *j, const char *key, const char *const *names, int32_t n) {
     qkv_json_put_key(j, key);

@@ -6,14 +6,15 @@
 #include "report/describe_svg.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "model/describe.h"
+#include "folder/folder.h"
+#include "model/description.h"
 #include "train/loop.h"
 #include "qkv.h"
 
 /* A model folder stands for the config.json in it. */
 static qkv_status load(const char *path, qkv_config *config) {
     qkv_buf inside = {0};
-    qkv_status status = qkv_path_join(&inside, path, "config.json");
+    qkv_status status = qkv_folder_part(path, QKV_PART_CONFIG, &inside);
     if (status == QKV_OK)
         status = qkv_config_load(config, qkv_file_exists(inside.data) ? inside.data : path);
     qkv_buf_free(&inside);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "draw/table.h"
+#include "draw/text_table.h"
 
 /* ---- JSON ---- */
 

@@ -2,7 +2,7 @@
 #ifndef QKV_REPORT_DESCRIBE_PRINT_H
 #define QKV_REPORT_DESCRIBE_PRINT_H
 
-#include "model/describe.h"
+#include "model/description.h"
 
 void qkv_describe_json(const qkv_description *d, const qkv_config *config, qkv_buf *out);
 qkv_status qkv_describe_text(const qkv_description *d, qkv_buf *out);

@@ -2,7 +2,7 @@
 #ifndef QKV_REPORT_DESCRIBE_SVG_H
 #define QKV_REPORT_DESCRIBE_SVG_H
 
-#include "model/describe.h"
+#include "model/description.h"
 
 qkv_status qkv_describe_svg(const qkv_description *d, const qkv_config *config, qkv_buf *out);
 

@@ -1,6 +1,6 @@
 /* What was counted, as a table for people or as a JSON object. */
 #include "report/evaluate.h"
-#include "draw/table.h"
+#include "draw/text_table.h"
 
 enum { MOST_COLUMNS = 12 }; /* classes up to which the table of answers is shown */
 

@@ -3,7 +3,7 @@
 #include "run/train_run.h"
 #include "base/mem.h"
 #include "draw/chart.h"
-#include "draw/table.h"
+#include "draw/text_table.h"
 #include "train/find_lr.h"
 
 #include <math.h>

@@ -2,14 +2,15 @@
  * log.jsonl, the event file, and at the end the loss curve and the model card. The curve is drawn
  * from the log, so it is whole after any number of resumes. */
 #include "run/train_run.h"
+#include "folder/folder.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/machine.h"
 #include "draw/chart.h"
-#include "model/describe.h"
-#include "train/parallel.h"
+#include "model/description.h"
+#include "base/parallel.h"
 
 #include <errno.h>
 #include <math.h>
@@ -75,7 +76,7 @@ static bool keep(void *user, const entry *e, const char *line, size_t len) {
 qkv_status qkv_run_open_log(qkv_run *r, int64_t step) {
     qkv_buf path = {0};
     kept k = {.step = step};
-    QKV_TRY(qkv_path_join(&path, r->request->out, "log.jsonl"));
+    QKV_TRY(qkv_folder_part(r->request->out, QKV_PART_LOG, &path));
     qkv_status status = each_entry(path.data, keep, &k);
     if (status == QKV_OK && qkv_file_exists(path.data))
         status = qkv_file_write(path.data, k.text.len ? k.text.data : "", k.text.len);
@@ -319,7 +320,7 @@ static qkv_status show_curve(qkv_run *r) {
     curves all = {0};
     qkv_buf path = {0};
     if (r->log) fflush(r->log);
-    qkv_status status = qkv_path_join(&path, r->request->out, "log.jsonl");
+    qkv_status status = qkv_folder_part(r->request->out, QKV_PART_LOG, &path);
     if (status == QKV_OK) status = each_entry(path.data, add_point, &all);
     if (status == QKV_OK && all.train.x.n > 1) status = draw_curves(r, &all);
     curve *const both[] = {&all.train, &all.valid};
@@ -418,7 +419,7 @@ qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
     write_card(r, l, &card);
     put_use(r, &use);
     if (status == QKV_OK) status = card.status != QKV_OK ? card.status : use.status;
-    if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "README.md");
+    if (status == QKV_OK) status = qkv_folder_part(r->request->out, QKV_PART_CARD, &path);
     if (status == QKV_OK) status = qkv_file_write(path.data, card.data, card.len);
     if (status == QKV_OK) {
         const bool by_class = r->task->counts_right;

@@ -8,12 +8,14 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "data/cache.h"
+#include "data/ids_cache.h"
 #include "data/duplicates.h"
+#include "folder/folder.h"
 #include "model/weights.h"
 #include "base/clock.h"
 #include "store/checkpoint.h"
-#include "train/parallel.h"
+#include "base/parallel.h"
+#include "task/companion.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,20 +27,12 @@
 
 /* ---- settings ---- */
 
-static qkv_status load_config(const char *folder, qkv_config *config) {
-    qkv_buf path = {0};
-    qkv_status status = qkv_path_join(&path, folder, "config.json");
-    if (status == QKV_OK) status = qkv_config_load(config, path.data);
-    qkv_buf_free(&path);
-    return status;
-}
-
 /* From a model of another task come sizes and weights;
  * how not to overfit, and n-grams, are the new task's own matter. */
 static qkv_status assign_init(qkv_run *r) {
     qkv_config usual;
     qkv_config_default(&usual);
-    QKV_TRY(load_config(r->request->init, &r->config));
+    QKV_TRY(qkv_folder_read_config(r->request->init, &r->config, NULL));
     const char *regularizer = r->task->recipe->regularizer;
     if (!regularizer || qkv_task_of(&r->config) == r->task) return QKV_OK;
     QKV_TRY(qkv_config_preset(&usual, regularizer));
@@ -152,7 +146,7 @@ static qkv_status get_tokenizer(qkv_run *r, const char *own) {
     if (own && qkv_file_exists(own)) {
         QKV_TRY(qkv_tokenizer_open(own, &r->tokenizer));
     } else if (r->request->init) {
-        qkv_status status = qkv_path_join(&path, r->request->init, "tokenizer.json");
+        qkv_status status = qkv_folder_find(r->request->init, QKV_PART_TOKENIZER, &path);
         if (status == QKV_OK) status = qkv_tokenizer_open(path.data, &r->tokenizer);
         qkv_buf_free(&path);
         if (status == QKV_OK && own) status = qkv_tokenizer_save(r->tokenizer, own);
@@ -204,14 +198,12 @@ static qkv_status make_set(qkv_run *r, const qkv_corpus *corpus, const bool *tak
         return qkv_tokenise(r->tokenizer, corpus, take, &spec, out, counts);
     }
     qkv_buf path = {0};
-    qkv_buf_printf(&path, "%s/cache", r->request->out);
-    qkv_status status = path.status;
+    qkv_status status = qkv_folder_part(r->request->out, QKV_PART_CACHE, &path);
     if (status == QKV_OK) status = qkv_folder_make(path.data);
     qkv_buf_printf(&path, "/%s.ids", name);
     if (status == QKV_OK) status = path.status;
     if (status == QKV_OK)
-        status =
-            qkv_tokenise_cached(r->tokenizer, corpus, take, &spec, path.data, out, counts, NULL);
+        status = qkv_tokenise_cached(r->tokenizer, corpus, take, &spec, path.data, out, counts);
     qkv_buf_free(&path);
     return status;
 }
@@ -232,9 +224,9 @@ static qkv_status make_ids(qkv_run *r) {
     qkv_tokenise_counts counts;
     bool *take = qkv_zalloc(2 * r->corpus.n, sizeof *take), *held = take + r->corpus.n;
     if (!take) return QKV_FAILED;
-    if (r->task->shape.head == QKV_HEAD_CLASSES && r->config.ngrams)
-        qkv_recipe_ngrams(corpus_bytes(&r->corpus), r->config.classes, &r->config.ngram_chars,
-                          &r->config.ngram_buckets);
+    const qkv_companion *companion;
+    for (int i = 0; (companion = qkv_companion_at(&r->config, i)); i++)
+        if (companion->size) companion->size(&r->config, corpus_bytes(&r->corpus));
     hold_out(r, take, held);
     qkv_status status = make_set(r, &r->corpus, take, "train", &r->train_ids, &r->counts);
     if (status == QKV_OK && r->corpus.shape != QKV_CORPUS_STREAM)
@@ -262,13 +254,10 @@ static qkv_status open_folder(qkv_run *r) {
     if (qkv_parallel_rank() > 0) return QKV_OK; /* rank 0 has it, and has locked it */
     QKV_TRY(qkv_folder_make(r->request->out));
     QKV_TRY(qkv_run_lock(r->request->out, &r->lock));
-    static const char *const old[] = {"checkpoints", "tokenizer.json", "run.json", "log.jsonl",
-                                      "incidents"};
     qkv_status status = QKV_OK;
-    for (size_t i = 0; i < sizeof old / sizeof *old && r->request->overwrite && status == QKV_OK;
-         i++) {
-        qkv_buf_clear(&path);
-        status = qkv_path_join(&path, r->request->out, old[i]);
+    for (int i = 0; i < QKV_PART_COUNT && r->request->overwrite && status == QKV_OK; i++) {
+        if (!qkv_folder_part_is_the_runs((qkv_folder_item)i)) continue;
+        status = qkv_folder_part(r->request->out, (qkv_folder_item)i, &path);
         if (status == QKV_OK && nftw(path.data, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 &&
             errno != ENOENT)
             status = qkv_fail(QKV_FAILED, "%s: cannot be removed: %s", path.data, strerror(errno));
@@ -307,23 +296,24 @@ static qkv_status check_settings(qkv_run *r) {
     qkv_buf text = {0}, path = {0};
     write_settings(r, &text);
     qkv_status status = text.status;
-    if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "run.json");
+    if (status == QKV_OK) status = qkv_folder_part(r->request->out, QKV_PART_RUN, &path);
     if (status == QKV_OK) status = compare_settings(path.data, &text);
     qkv_buf_free(&text);
     qkv_buf_free(&path);
     return status;
 }
 
-/* Translators: which target tokens belong to which source tokens. */
-static qkv_status learn_shortlist(const qkv_run *r) {
-    const qkv_config *c = &r->config;
-    const int64_t targets = c->target_vocab_size ? c->target_vocab_size : c->vocab_size;
+/* The files that companions leave, and what they found out for the configuration. */
+static qkv_status finish_companions(qkv_run *r) {
     qkv_buf path = {0};
-    if (!r->task->shortlist) return QKV_OK;
-    qkv_status status = qkv_path_join(&path, r->request->out, QKV_SHORTLIST_FILE);
-    if (status == QKV_OK)
-        status =
-            qkv_shortlist_learn(&r->train_ids, (int32_t)c->vocab_size, (int32_t)targets, path.data);
+    const qkv_companion *companion;
+    qkv_status status = QKV_OK;
+    for (int i = 0; status == QKV_OK && (companion = qkv_companion_at(&r->config, i)); i++) {
+        if (companion->keep) companion->keep(&r->config, qkv_model_config(r->model));
+        if (!companion->learn) continue;
+        status = qkv_folder_file(r->request->out, companion->file, &path);
+        if (status == QKV_OK) status = companion->learn(&r->train_ids, &r->config, path.data);
+    }
     qkv_buf_free(&path);
     return status;
 }
@@ -333,11 +323,9 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
     qkv_buf path = {0};
     QKV_TRY(qkv_loop_conclude(l));
     if (qkv_parallel_rank() > 0) return QKV_OK;
-    r->config.encoder_vote = qkv_model_config(r->model)->encoder_vote; /* found in the training */
-    r->config.ngram_vote = qkv_model_config(r->model)->ngram_vote;
-    QKV_TRY(qkv_text_model_write_config(&r->config, &r->corpus.labels, r->request->out));
-    QKV_TRY(learn_shortlist(r));
-    QKV_TRY(qkv_path_join(&path, r->request->out, "model.safetensors"));
+    QKV_TRY(finish_companions(r));
+    QKV_TRY(qkv_folder_write_config(r->request->out, &r->config, &r->corpus.labels));
+    QKV_TRY(qkv_folder_part(r->request->out, QKV_PART_WEIGHTS, &path));
     const qkv_status status = qkv_weights_save(qkv_model_params(r->model), path.data);
     qkv_buf_free(&path);
     return status == QKV_OK ? qkv_run_summary(r, l) : status;
@@ -358,7 +346,7 @@ static const qkv_preset *preset_by_size(qkv_run *r) {
 /* The tokenizer and the ids; with `folder` the tokenizer is kept there, or found. */
 static qkv_status make_tokens(qkv_run *r, bool folder) {
     qkv_buf own = {0};
-    if (folder) QKV_TRY(qkv_path_join(&own, r->request->out, "tokenizer.json"));
+    if (folder) QKV_TRY(qkv_folder_part(r->request->out, QKV_PART_TOKENIZER, &own));
     const qkv_status status = get_tokenizer(r, folder ? own.data : NULL);
     qkv_buf_free(&own);
     QKV_TRY(status);
@@ -408,7 +396,7 @@ static qkv_status prepare_ranks(qkv_run *r, const qkv_train_request *request) {
 static qkv_status take_weights(qkv_run *r) {
     qkv_buf path = {0};
     qkv_weights_taken t = {0};
-    qkv_status status = qkv_path_join(&path, r->request->init, "model.safetensors");
+    qkv_status status = qkv_folder_find(r->request->init, QKV_PART_WEIGHTS, &path);
     if (status == QKV_OK) status = qkv_weights_take(qkv_model_params(r->model), path.data, &t);
     if (status == QKV_OK && t.taken == 0)
         status = qkv_fail(QKV_USAGE, "%s: no tensor fits this model", path.data);

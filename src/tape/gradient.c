@@ -10,6 +10,7 @@
 #include "tape/tape.h"
 #include "base/thread.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ static qkv_tensor *owner(qkv_tensor *x) {
 }
 
 static real *place_in(qkv_tensor *base, const qkv_tensor *x) {
+    assert(base->grad && x->ld > 0); /* of a parameter: the store was allocated with gradients */
     return base->grad + x->offset;
 }
 
@@ -40,6 +42,7 @@ static void complete(qkv_tensor *x) {
 /* Notes that columns [from, to) are about to be written; true when they hold a sum that must be
  * added to. */
 static bool claim(qkv_tensor *x, int64_t from, int64_t to) {
+    assert(0 <= from && from <= to && to <= x->cols);
     if (from < to && x->grad_from == x->grad_to) {
         x->grad_from = from, x->grad_to = to;
         return false;
@@ -70,38 +73,8 @@ static void touch_all(qkv_tensor *param) {
     for (int32_t i = 0; i < param->rows; i++) qkv_rows_touch(rows, &i, 1);
 }
 
-real *qkv_grad(qkv_tape *t, qkv_tensor *x, bool *add) {
-    if (qkv_tape_stopped(t) || !x || !x->wants_grad) return NULL;
-    qkv_tensor *base = owner(x);
-    *add = true;
-    if (base->is_param)
-        touch_all(base);
-    else if (!ensure_grad(t, base))
-        return NULL;
-    else
-        *add = claim(base, x->base ? x->base_from : 0, x->base ? x->base_to : x->cols);
-    return place_in(base, x);
-}
-
-static real *zeroed(qkv_tape *t, qkv_tensor *x) {
-    qkv_tensor *base = owner(x);
-    if (base->is_param) return place_in(base, x);
-    if (!ensure_grad(t, base)) return NULL;
-    complete(base);
-    return place_in(base, x);
-}
-
-real *qkv_grad_add(qkv_tape *t, qkv_tensor *x) {
-    if (qkv_tape_stopped(t) || !x || !x->wants_grad) return NULL;
-    if (owner(x)->is_param) touch_all(owner(x));
-    return zeroed(t, x);
-}
-
-real *qkv_grad_add_rows(qkv_tape *t, qkv_tensor *x, const int32_t *ids, int64_t n) {
-    if (!x || !x->touched) return qkv_grad_add(t, x);
-    if (qkv_tape_stopped(t) || !x->wants_grad) return NULL;
-    qkv_rows_touch(x->touched, ids, n);
-    return zeroed(t, x);
+static bool wanted(const qkv_tape *t, const qkv_tensor *x) {
+    return !qkv_tape_stopped(t) && x && x->wants_grad;
 }
 
 /* True when some of x's gradient has been written. */
@@ -111,10 +84,64 @@ static bool arrived(qkv_tensor *x) {
 
 real *qkv_grad_of(qkv_tape *t, qkv_tensor *out) {
     if (qkv_tape_stopped(t) || !arrived(out)) return NULL;
+    assert(owner(out)->life != QKV_LIFE_PARAM); /* parameters are inputs */
     qkv_tensor *base = owner(out);
     int64_t from = out->base ? out->base_from : 0, to = out->base ? out->base_to : out->cols;
     if (from == to || from < base->grad_from || to > base->grad_to) complete(base);
     return place_in(base, out);
+}
+
+real *qkv_grad_add(qkv_tape *t, qkv_tensor *x, const int32_t *ids, int64_t n) {
+    if (!wanted(t, x)) return NULL;
+    qkv_tensor *base = owner(x);
+    if (ids && x->touched)
+        qkv_rows_touch(x->touched, ids, n);
+    else if (base->life == QKV_LIFE_PARAM)
+        touch_all(base);
+    if (base->life == QKV_LIFE_PARAM) return place_in(base, x);
+    if (!ensure_grad(t, base)) return NULL;
+    complete(base);
+    return place_in(base, x);
+}
+
+/* May x's gradient, which does not exist yet, take the memory of out's? */
+static bool can_take(const qkv_tensor *x, const qkv_tensor *out) {
+    return !out->base && !x->base && x->life != QKV_LIFE_PARAM && !x->grad && x->ld == out->ld &&
+           x->rows == out->rows;
+}
+
+static void take_over(qkv_tensor *x, qkv_tensor *out) {
+    x->grad = out->grad;
+    out->grad = NULL;
+}
+
+/* The same as qkv_grad_write, for an op that adds by itself when *add says so. */
+static real *write_or_add(qkv_tape *t, qkv_tensor *x, bool *add) {
+    qkv_tensor *base = owner(x);
+    const qkv_node *node = t->running;
+    *add = true;
+    if (base->life == QKV_LIFE_PARAM) {
+        touch_all(base);
+        return place_in(base, x);
+    }
+    if (node && node->op->over_output && x == node->in[0] && can_take(x, node->out[0])) {
+        take_over(x, node->out[0]);
+        x->grad_from = x->grad_to = 0;
+    }
+    if (!ensure_grad(t, base)) return NULL;
+    *add = claim(base, x->base ? x->base_from : 0, x->base ? x->base_to : x->cols);
+    return place_in(base, x);
+}
+
+real *qkv_grad_write(qkv_tape *t, qkv_tensor *x, bool *add) {
+    bool there;
+    if (!wanted(t, x)) return NULL;
+    real *g = write_or_add(t, x, add ? add : &there);
+    if (add || !g || !there) return g;
+    assert(t->running && t->n_beside < QKV_NODE_INPUTS);
+    real *beside = qkv_tape_alloc(t, t->running->op, (size_t)(x->rows * x->ld) * sizeof(real));
+    if (beside) t->beside[t->n_beside++] = (qkv_beside){x, beside};
+    return beside;
 }
 
 /* to (+)= from, both rows×cols of their tensors. */
@@ -130,54 +157,52 @@ static void put(const real *from, int64_t ld_from, real *to, const qkv_tensor *x
     }
 }
 
-real *qkv_grad_write(qkv_tape *t, qkv_tensor *x) {
-    bool add;
-    real *g = qkv_grad(t, x, &add);
-    return g && add ? qkv_tape_alloc(t, NULL, (size_t)(x->rows * x->ld) * sizeof(real)) : g;
+/* Adds what the running op has written beside gradients that were there before. */
+static void add_beside(qkv_tape *t) {
+    for (int i = 0; i < t->n_beside && !qkv_tape_stopped(t); i++) {
+        qkv_tensor *x = t->beside[i].x;
+        put(t->beside[i].written, x->ld, place_in(owner(x), x), x, true);
+    }
+    t->n_beside = 0;
 }
 
-void qkv_grad_written(qkv_tape *t, qkv_tensor *x, const real *written) {
-    if (!written || qkv_tape_stopped(t)) return;
-    real *g = place_in(owner(x), x);
-    if (written != g) put(written, x->ld, g, x, true);
-}
-
-void qkv_grad_copy(qkv_tape *t, qkv_tensor *out, qkv_tensor *x) {
+static void copy_gradient(qkv_tape *t, qkv_tensor *out, qkv_tensor *x) {
     bool add;
     const real *from = qkv_grad_of(t, out);
-    real *to = from ? qkv_grad(t, x, &add) : NULL;
-    if (to) put(from, out->ld, to, x, add);
+    real *to = write_or_add(t, x, &add);
+    if (from && to) put(from, out->ld, to, x, add);
 }
 
-void qkv_grad_over_data(qkv_tensor *x) {
-    if (!x->brief || !x->wants_grad || x->grad || !x->data) return;
+void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *const *in, size_t n) {
+    add_beside(t);
+    if (!qkv_grad_of(t, out)) return;
+    for (size_t i = 0; i < n; i++) {
+        qkv_tensor *x = in[i];
+        if (!wanted(t, x)) continue;
+        assert(x->rows == out->rows && x->cols == out->cols);
+        if (i + 1 == n && can_take(x, out)) {
+            take_over(x, out);
+            x->grad_from = 0, x->grad_to = x->cols;
+        } else {
+            copy_gradient(t, out, x);
+        }
+    }
+}
+
+void qkv_tensor_spend(qkv_tensor *x) {
+    if (!qkv_has_one_reader(x) || !x->wants_grad || x->grad || !x->data) return;
     x->grad = x->data;
     x->grad_from = x->grad_to = 0;
     x->data = NULL;
 }
 
-bool qkv_grad_may_pass(const qkv_tensor *out, const qkv_tensor *x) {
-    return x && x->wants_grad && !out->base && !x->base && !x->is_param && !x->grad &&
-           x->ld == out->ld;
-}
-
-void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x) {
-    if (!x || !x->wants_grad || !qkv_grad_of(t, out)) return;
-    if (!qkv_grad_may_pass(out, x)) {
-        qkv_grad_copy(t, out, x);
-        return;
-    }
-    x->grad = out->grad;
-    x->grad_from = 0, x->grad_to = x->cols;
-    out->grad = NULL;
-}
-
 void qkv_rows_touch(qkv_rows *rows, const int32_t *ids, int64_t n) {
-    for (int64_t i = 0; i < n; i++)
-        if (!rows->seen[ids[i]]) {
-            rows->seen[ids[i]] = 1;
-            rows->list[rows->n++] = ids[i];
-        }
+    for (int64_t i = 0; i < n; i++) {
+        assert(ids[i] >= 0);
+        if (rows->seen[ids[i]]) continue;
+        rows->seen[ids[i]] = 1;
+        rows->list[rows->n++] = ids[i];
+    }
 }
 
 void qkv_rows_read(const qkv_tensor *x, const int32_t *ids, int64_t n) {
@@ -219,7 +244,10 @@ static void check_gradients(qkv_tape *t, const qkv_node *node) {
 static void run_node(qkv_tape *t, qkv_node *node) {
     if (!arrived(node->out[0]) && !arrived(node->out[1])) return;
     qkv_arena_mark mark = qkv_arena_here(&t->arena);
+    t->running = node;
     node->op->backward(t, node);
+    add_beside(t);
+    t->running = NULL;
     if (t->check_finite && !qkv_tape_stopped(t)) check_gradients(t, node);
     qkv_arena_rewind(&t->arena, mark);
     for (int i = 0; i < QKV_NODE_OUTPUTS; i++) {
@@ -249,7 +277,7 @@ static void complete_leaves(qkv_tape *t) {
     for (size_t i = 0; i < t->n_nodes; i++)
         for (int k = 0; k < QKV_NODE_INPUTS; k++) {
             qkv_tensor *x = t->nodes[i]->in[k];
-            if (x && owner(x)->grad && !owner(x)->is_param) complete(owner(x));
+            if (x && owner(x)->grad && owner(x)->life != QKV_LIFE_PARAM) complete(owner(x));
         }
 }
 
@@ -262,7 +290,7 @@ qkv_status qkv_tape_backward(qkv_tape *t, qkv_tensor *const *losses, size_t n) {
         else if (!loss->wants_grad)
             qkv_tape_fail(t, NULL, QKV_USAGE, "loss %zu depends on nothing that wants a gradient",
                           i);
-        real *g = qkv_grad_add(t, loss);
+        real *g = qkv_grad_add(t, loss, NULL, 0);
         if (g) g[0] += 1;
     }
     if (!qkv_tape_stopped(t) && check_roots(t))

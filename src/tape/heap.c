@@ -1,6 +1,7 @@
 #include "tape/heap.h"
 #include "base/mem.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -78,6 +79,7 @@ static void join_next(piece *x) {
 void qkv_heap_give(void *memory) {
     if (!memory) return;
     piece *x = (piece *)((char *)memory - PIECE_HEADER);
+    assert(x->used); /* else it is given back twice */
     x->used = false;
     if (x->after && !x->after->used) join_next(x);
     if (x->before && !x->before->used) join_next(x->before);

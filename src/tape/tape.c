@@ -2,6 +2,7 @@
 #include "tape/tape.h"
 #include "base/mem.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,19 +61,12 @@ void *qkv_tape_alloc(qkv_tape *t, const qkv_op *op, size_t bytes) {
     return p;
 }
 
-static void *take(qkv_tape *t, qkv_heap *from, const qkv_op *op, size_t bytes) {
+void *qkv_tape_take(qkv_tape *t, const qkv_op *op, qkv_life life, size_t bytes) {
+    assert(life == QKV_LIFE_BRIEF || life == QKV_LIFE_KEPT);
     if (qkv_tape_stopped(t)) return NULL;
-    void *p = qkv_heap_take(from, bytes);
+    void *p = qkv_heap_take(life == QKV_LIFE_KEPT ? &t->kept : &t->heap, bytes);
     if (!p) qkv_tape_fail_below(t, op);
     return p;
-}
-
-void *qkv_tape_take(qkv_tape *t, const qkv_op *op, size_t bytes) {
-    return take(t, &t->heap, op, bytes);
-}
-
-void *qkv_tape_keep(qkv_tape *t, const qkv_op *op, size_t bytes) {
-    return take(t, &t->kept, op, bytes);
 }
 
 /* ---- tensors ---- */
@@ -95,57 +89,57 @@ static bool size_fits(qkv_tape *t, int64_t rows, int64_t cols) {
     return false;
 }
 
-qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols) {
+qkv_tensor *qkv_tensor_make(qkv_tape *t, qkv_life life, int64_t rows, int64_t cols) {
+    assert(life <= QKV_LIFE_KEPT);
     if (!size_fits(t, rows, cols)) return &t->nothing;
-    real *data = qkv_tape_alloc(t, NULL, (size_t)(rows * cols) * sizeof *data);
-    if (!data) return &t->nothing;
-    return header(t, (qkv_tensor){.rows = rows, .cols = cols, .ld = cols, .data = data});
-}
-
-qkv_tensor *qkv_tensor_new_brief(qkv_tape *t, qkv_tensor *const *in, size_t n_in, int64_t rows,
-                                 int64_t cols, bool stays) {
-    /* Without a node nobody could make the data again. */
-    if (!qkv_tape_records(t, in, n_in)) return qkv_tensor_new(t, rows, cols);
-    if (!size_fits(t, rows, cols)) return &t->nothing;
-    const size_t bytes = (size_t)(rows * cols) * sizeof(real);
-    real *data = stays ? qkv_tape_keep(t, NULL, bytes) : qkv_tape_take(t, NULL, bytes);
-    if (!data) return &t->nothing;
-    return header(
-        t, (qkv_tensor){.rows = rows, .cols = cols, .ld = cols, .data = data, .brief = true});
+    qkv_tensor x = {.rows = rows, .cols = cols, .ld = cols, .life = life};
+    const size_t bytes = (size_t)(rows * cols) * sizeof *x.data;
+    x.data = qkv_has_one_reader(&x) ? qkv_tape_take(t, NULL, life, bytes)
+                                    : qkv_tape_alloc(t, NULL, bytes);
+    return x.data ? header(t, x) : &t->nothing;
 }
 
 void qkv_tensor_done(qkv_tensor *x) {
-    if (!x->brief) return;
+    if (!qkv_has_one_reader(x)) return;
     qkv_heap_give(x->data);
     x->data = NULL;
 }
 
 const real *qkv_tensor_again(qkv_tape *t, qkv_tensor *x) {
     if (qkv_tape_stopped(t) || x->data) return x->data;
-    x->data = qkv_tape_take(t, x->maker->op, (size_t)(x->rows * x->cols) * sizeof *x->data);
+    assert(x->maker && x->maker->op->remake);
+    x->data = qkv_tape_take(t, x->maker->op, QKV_LIFE_BRIEF,
+                            (size_t)(x->rows * x->cols) * sizeof *x->data);
     if (x->data) x->maker->op->remake(x->maker, 0, x->rows, x->data);
     return x->data;
 }
 
 const real *qkv_tensor_rows_again(const qkv_tensor *x, int64_t row0, int64_t rows, real *room) {
     if (x->data) return x->data + row0 * x->ld;
+    assert(x->maker && x->maker->op->remake);
     x->maker->op->remake(x->maker, row0, rows, room);
     return room;
 }
 
 qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols) {
-    return header(
-        t, (qkv_tensor){.rows = rows, .cols = cols, .ld = cols, .data = data, .name = "input"});
+    return header(t, (qkv_tensor){.rows = rows,
+                                  .cols = cols,
+                                  .ld = cols,
+                                  .data = data,
+                                  .life = QKV_LIFE_BORROWED,
+                                  .name = "input"});
 }
 
 /* A view of x: the tensor `view` with what it shares with x filled in; [from, to) are its columns
  * of x. */
 static qkv_tensor *view_of(qkv_tape *t, qkv_tensor *x, qkv_tensor view, int64_t from, int64_t to) {
+    assert(x->data); /* neither quantized nor given back */
     view.base = x->base ? x->base : x;
     view.offset = x->offset + (view.data - x->data);
     view.base_from = from;
     view.base_to = to;
     view.wants_grad = x->wants_grad;
+    view.life = QKV_LIFE_BORROWED;
     view.name = x->name;
     return header(t, view);
 }
@@ -222,7 +216,9 @@ static bool room_for_node(qkv_tape *t) {
 qkv_tensor *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in, size_t n_in,
                             qkv_tensor *const *out, size_t n_out, void *saved) {
     if (qkv_tape_stopped(t)) return &t->nothing;
+    assert(n_in >= 1 && n_out >= 1 && out[0]);
     for (size_t i = 0; i < n_out; i++) {
+        assert(!out[i] || !out[i]->maker); /* the output of one op only */
         if (out[i] && !out[i]->name) out[i]->name = op->name;
         if (t->check_finite && out[i] && !all_finite(t, op, out[i])) return &t->nothing;
     }
@@ -234,7 +230,11 @@ qkv_tensor *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in
     for (size_t i = 0; i < n_in; i++) made.in[i] = in[i];
     for (size_t i = 0; i < n_out; i++) made.out[i] = out[i];
     if (t->observer) t->observer->after(t->observer->user, &made);
-    if (!qkv_tape_records(t, in, n_in)) return out[0];
+    if (!qkv_tape_records(t, in, n_in)) {
+        assert(!qkv_has_one_reader(out[0])); /* nobody would make it again */
+        return out[0];
+    }
+    assert(op->backward);
     qkv_node *node = qkv_tape_alloc(t, op, sizeof *node);
     if (!node) return &t->nothing;
     if (!room_for_node(t)) return qkv_tape_fail_below(t, op);

@@ -1,12 +1,53 @@
 /* The tape: what was computed, so that it can be differentiated.
  *
  * Ops run at once (define by run) and, when some input wants a gradient, leave a node. Creation
- * order is topological order; backward is a reverse scan. Everything on a tape lives in its arena
- * and dies at the next qkv_tape_begin. Errors are sticky: after the first one every op returns the
- * tape's void tensor (0×0) and does nothing, so that model code needs no plumbing; the step asks
- * qkv_tape_status once.
+ * order is topological order; backward is a reverse scan. Errors are sticky: after the first one
+ * every op returns the tape's void tensor (0×0) and does nothing, so that model code needs no
+ * plumbing; the step asks qkv_tape_status once.
  *
- * Every tensor is a matrix: R rows (all tokens of a batch) by D columns. A vector is one row. */
+ * Every tensor is a matrix: R rows (all tokens of a batch) by D columns. A vector is one row.
+ *
+ * THE LIFE OF A TENSOR, for somebody who is about to write an op
+ *
+ * Who makes it. Inputs are there already: parameters, wrapped memory of the caller's, outputs of
+ * other ops, views of any of these. The op makes its outputs, nearly always by qkv_tensor_new, fills
+ * their data and hands them to qkv_tape_record, its last line. Headers and nodes are in the arena.
+ *
+ * Where its data is (qkv_life), and who frees it:
+ *
+ *     STEP      arena                nobody: all of it is gone at the next qkv_tape_begin
+ *     SPARE     arena                likewise; your backward does not read the output, so that a
+ *                                    last reader (norm's sum) may overwrite it
+ *     BRIEF     heap                 its one reader, in forward: qkv_tensor_done. Your op can make it
+ *                                    again (`remake`), or the reader keeps what it needs
+ *     KEPT      heap                 its one reader, in backward: qkv_tensor_done
+ *     BORROWED  the caller's, or     the caller, after the step; a view frees nothing
+ *               the base's of a view
+ *     PARAM     parameter store      the store, with the model
+ *
+ * Begin with STEP; the others save memory where an activation is large and has one reader. The op's
+ * own memory has the same lives: qkv_tape_alloc gives STEP, where `saved` must be, qkv_tape_take the
+ * BRIEF and the KEPT, which the op gives back by qkv_heap_give. What backward allocates in the arena
+ * is gone when it returns.
+ *
+ * When its gradient appears. Not in forward: an output has wants_grad from qkv_tape_record on, and no
+ * grad. In qkv_tape_backward the first reader to run (the last that was recorded) gets memory for it
+ * by qkv_grad_write, qkv_grad_add or qkv_grad_pass, in the heap; other readers add to it. When your
+ * backward runs, all of them have run: qkv_grad_of(out) is the complete sum, or NULL when nothing
+ * that reached the loss read this output (a node with no gradient at all is skipped). It is yours to
+ * destroy, and the tape frees it when your backward returns. A view has no gradient of its own but a
+ * place in its base's. The gradient of a leaf lives until the next qkv_tape_begin; a parameter's is
+ * in the store, is only ever added to, and is zeroed by the optimiser. (An op that is a `root`, a
+ * loss, makes gradients in forward.)
+ *
+ * What EVAL does differently (evaluation, decoding). Nothing is recorded: qkv_tape_records is false,
+ * so the op saves nothing for backward, makes arena tensors instead of BRIEF and KEPT ones, and drops
+ * nothing out. A last reader may overwrite any tensor of the step (qkv_may_overwrite). And the arena
+ * may be given back in the middle of a step (qkv_tape_rewind, see nn/residual.h): what is to outlive
+ * a layer is in a heap, as watched attention is, or belongs to the caller, as the cache of keys and
+ * values does, which is wrapped anew in each step.
+ *
+ * src/ops/op_scale.c is the shortest op, op_linear.c the one to read next. */
 #ifndef QKV_TAPE_TAPE_H
 #define QKV_TAPE_TAPE_H
 
@@ -28,11 +69,22 @@ typedef struct qkv_rows {
     int32_t *list; /* distinct rows, in order of first touch */
     int64_t n;
     uint8_t *seen; /* one flag per row of the table */
-    /* When not NULL: called by an op before it reads rows `ids` (checked to be in range). An
-     * optimiser that updates rows only when they are needed hangs itself in here. */
+    /* When not NULL: called by an op before it reads rows `ids` (checked to be in range). A lazy
+     * optimiser registers its callback here. */
     void (*before_read)(void *keeper, const int32_t *ids, int64_t n);
     void *keeper;
 } qkv_rows;
+
+/* Where a tensor's data is, and for how long. */
+typedef enum qkv_life {
+    QKV_LIFE_STEP,     /* in the arena, until the next qkv_tape_begin */
+    QKV_LIFE_SPARE,    /* likewise, but its maker's backward does not read it: its last reader may
+                       overwrite it */
+    QKV_LIFE_BRIEF,    /* in a heap, until its one reader has read it; made again for backward */
+    QKV_LIFE_KEPT,     /* in a heap, until its one reader's backward has read it */
+    QKV_LIFE_BORROWED, /* in memory of the caller's that outlives the step, or of a view's base */
+    QKV_LIFE_PARAM     /* in the parameter store, and so is its gradient: always added to */
+} qkv_life;
 
 struct qkv_tensor {
     int64_t rows, cols, ld; /* ld ≥ cols: elements from one row to the next */
@@ -41,9 +93,7 @@ struct qkv_tensor {
     int64_t grad_from,
         grad_to; /* these columns of grad hold a sum already, the others are not yet initialised */
     bool wants_grad;
-    bool is_param;    /* grad belongs to the parameter store: always add */
-    bool spare;       /* its maker does not read it again: a last reader may overwrite it */
-    bool brief;       /* data lives from its maker to its one reader, see qkv_tensor_new_brief */
+    qkv_life life;
     qkv_node *maker;  /* the node it came from, when that was recorded */
     qkv_tensor *base; /* for a view: the tensor that it shares data and gradient with */
     int64_t offset;   /* of a view's first element in its base */
@@ -77,6 +127,8 @@ struct qkv_op {
     void (*remake)(const qkv_node *node, int64_t row0, int64_t rows, real *out);
     bool root; /* its gradients were made in forward, for an upstream gradient of 1: it must be a
                   loss */
+    bool over_output; /* backward uses up out[0]'s gradient row by row as it writes that of in[0],
+                         which may lie in the same memory: read qkv_grad_of before */
 };
 
 /* Sees each op of a step once it has run, as a node whether it is recorded or not: for looking into
@@ -85,6 +137,12 @@ typedef struct qkv_observer {
     void (*after)(void *user, const qkv_node *node);
     void *user;
 } qkv_observer;
+
+/* A gradient that an op has written beside the sum to which it is to be added. */
+typedef struct qkv_beside {
+    qkv_tensor *x;
+    const real *written;
+} qkv_beside;
 
 typedef enum qkv_mode {
     QKV_TRAIN, /* record, drop out */
@@ -104,11 +162,14 @@ struct qkv_tape {
     size_t n_nodes, cap_nodes;
     uint64_t n_ops;               /* ops run in this step, recorded or not */
     const qkv_observer *observer; /* NULL: nobody looks */
+    const qkv_node *running;      /* the node whose backward runs, or NULL */
+    qkv_beside beside[QKV_NODE_INPUTS];
+    int n_beside;
     /* When not NULL: called in backward after each node, with the number of those still to come. */
     void (*after_node)(void *user, size_t left);
     void *after_user;
-    qkv_heap heap;      /* gradients of activations, and what else lives for a while */
-    qkv_heap kept;      /* from an op's forward to its backward */
+    qkv_heap heap;      /* gradients of activations, and what is BRIEF */
+    qkv_heap kept;      /* what is KEPT */
     qkv_tensor nothing; /* what ops return after an error */
 };
 
@@ -138,19 +199,28 @@ static inline void qkv_tape_rewind(qkv_tape *t, qkv_arena_mark mark) {
 
 /* ---- tensors ---- */
 
-/* A new rows×cols tensor in the arena, data uninitialised. */
-qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols);
-/* The output of an op (with these inputs) that is not kept from forward to backward. Its one reader
- * calls _done when it has read it. Where the op can make it again at little cost (`remake`), the
- * reader's backward calls _again before reading and _done after, or _rows_again for some rows at a
- * time, which are made in `room` unless they are there; else the reader keeps what it needs
- * and in what form it likes. A reader that calls nothing only keeps it in memory; `stays`: it
- * probably will. */
-qkv_tensor *qkv_tensor_new_brief(qkv_tape *t, qkv_tensor *const *in, size_t n_in, int64_t rows,
-                                 int64_t cols, bool stays);
-void qkv_tensor_done(qkv_tensor *x);                      /* nothing for tensors that are kept */
+/* A new rows×cols tensor of this life (STEP, SPARE, BRIEF or KEPT), data uninitialised. */
+qkv_tensor *qkv_tensor_make(qkv_tape *t, qkv_life life, int64_t rows, int64_t cols);
+static inline qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols) {
+    return qkv_tensor_make(t, QKV_LIFE_STEP, rows, cols);
+}
+/* For the one reader of a BRIEF or KEPT tensor; of others they do nothing. _done gives the data
+ * back. A backward that needs BRIEF data once more calls _again before reading and _done after, or
+ * _rows_again for some rows at a time, which are made in `room` unless they are there. A reader that
+ * calls nothing only holds the memory for longer. */
+void qkv_tensor_done(qkv_tensor *x);
 const real *qkv_tensor_again(qkv_tape *t, qkv_tensor *x); /* its data; NULL without memory */
 const real *qkv_tensor_rows_again(const qkv_tensor *x, int64_t row0, int64_t rows, real *room);
+/* The reader is about to read x for the last time, each element before it writes that of x's
+ * gradient, which therefore takes over the memory, where there is no gradient yet. */
+void qkv_tensor_spend(qkv_tensor *x);
+static inline bool qkv_has_one_reader(const qkv_tensor *x) {
+    return x->life == QKV_LIFE_BRIEF || x->life == QKV_LIFE_KEPT;
+}
+/* May the last reader of x in forward write its own output there? */
+static inline bool qkv_may_overwrite(const qkv_tape *t, const qkv_tensor *x) {
+    return x->life == QKV_LIFE_SPARE || (x->life == QKV_LIFE_STEP && t->mode == QKV_EVAL);
+}
 /* A leaf over memory of the caller's that outlives the step: an input, or a constant table. Set
  * wants_grad to get one. */
 qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols);
@@ -198,10 +268,9 @@ qkv_tensor *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in
 /* Memory that lives until the next qkv_tape_begin (in backward: until the node's is done). On
  * failure records the error and returns NULL. */
 void *qkv_tape_alloc(qkv_tape *t, const qkv_op *op, size_t bytes);
-/* Memory that lives until qkv_heap_give (or the next qkv_tape_begin): room for a while, and what
- * forward keeps until the node's backward is done. Failure as above. */
-void *qkv_tape_take(qkv_tape *t, const qkv_op *op, size_t bytes);
-void *qkv_tape_keep(qkv_tape *t, const qkv_op *op, size_t bytes);
+/* Memory of another life, BRIEF (room for a while) or KEPT (from forward to backward): until
+ * qkv_heap_give, at the latest the next qkv_tape_begin. Failure as above. */
+void *qkv_tape_take(qkv_tape *t, const qkv_op *op, qkv_life life, size_t bytes);
 
 /* A stream of random numbers for one op of the step: qkv_tape_next_index in forward, node->index in
  * backward. */
@@ -210,31 +279,23 @@ static inline uint64_t qkv_tape_next_index(const qkv_tape *t) {
     return t->n_ops;
 }
 
-/* ---- gradients, for the backward of ops; row stride x->ld ---- */
+/* ---- gradients, for the backward of ops; row stride x->ld ----
+ *
+ * One to read and three to give, which return NULL for an x that is NULL or wants no gradient, and
+ * (see qkv_tape_stopped) when memory ran out. */
 
-/* The gradient that arrived at an output, complete; NULL when none did. */
+/* The gradient that arrived at an output, complete, to be read or destroyed; NULL when none did. */
 real *qkv_grad_of(qkv_tape *t, qkv_tensor *out);
-/* The gradient of an input to write to: *add says whether to add to it or to overwrite it (in
- * full). NULL when x is NULL or wants none, or (see qkv_tape_stopped) memory ran out. */
-real *qkv_grad(qkv_tape *t, qkv_tensor *x, bool *add);
-/* The same, zeroed when new, for ops that can only add. */
-real *qkv_grad_add(qkv_tape *t, qkv_tensor *x);
-/* The same for a lookup: only these rows (ids within range) will be added to. */
-real *qkv_grad_add_rows(qkv_tape *t, qkv_tensor *x, const int32_t *ids, int64_t n);
-/* For code that can only write: where to write x's gradient (beside it when there is a sum
- * already), and, once written, the sum. NULL as above; qkv_grad_written takes it. */
-real *qkv_grad_write(qkv_tape *t, qkv_tensor *x);
-void qkv_grad_written(qkv_tape *t, qkv_tensor *x, const real *written);
-/* Adds out's gradient to x's, which has the same shape. */
-void qkv_grad_copy(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
-/* The same, giving it away: where x has none yet it takes over out's memory, so that a derivative
- * that was computed in place costs no copy. The last use of out's gradient. */
-void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *x);
-/* For the last reader of a brief x that has no gradient yet: x's memory becomes its gradient's, which
- * the reader writes as it is done with the data. Else nothing. */
-void qkv_grad_over_data(qkv_tensor *x);
-/* Would it give it away? Then x's gradient may be made over out's, as that is used up. */
-bool qkv_grad_may_pass(const qkv_tensor *out, const qkv_tensor *x);
+/* Where to add to x's gradient: zeros when it is new. Of a lookup table only rows `ids` (n of them,
+ * within range) will be added to; NULL: any. */
+real *qkv_grad_add(qkv_tape *t, qkv_tensor *x, const int32_t *ids, int64_t n);
+/* Where to write x's gradient, in full. *add says that there is a sum already, to which the op must
+ * add. With add NULL it always overwrites; the tape adds that to the sum when backward returns. */
+real *qkv_grad_write(qkv_tape *t, qkv_tensor *x, bool *add);
+/* Adds out's gradient to those of the inputs in[0 … n−1] (QKV_TENSORS), which have out's shape. The
+ * last use of out's gradient: the last input takes over its memory where it has none yet, so that a
+ * derivative that was computed in place costs no copy. */
+void qkv_grad_pass(qkv_tape *t, qkv_tensor *out, qkv_tensor *const *in, size_t n);
 
 /* Tells the keeper of a sparse parameter that rows `ids` (within range; NULL: all rows) are about
  * to be read. Of other tensors: nothing. Every op that reads a parameter that may be a lookup table

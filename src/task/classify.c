@@ -1,5 +1,5 @@
 /* classify: one text, one of a set of labels. Targets are per sequence. */
-#include "task/task.h"
+#include "task/companion.h"
 
 #include <math.h>
 #include <string.h>
@@ -67,8 +67,10 @@ static qkv_status count(qkv_tape *t, qkv_model *m, const qkv_batch *b, qkv_tally
  * right answers are better, and among equals the lower loss. With n-grams the votes are weighed
  * again for each validation, which makes up for that. */
 static double score(const qkv_config *c, double loss, double right) {
-    return c->ngrams ? -loss : right - 1e-6 * loss;
+    return qkv_companion_has(c, &qkv_companion_ngrams) ? -loss : right - 1e-6 * loss;
 }
+
+static const qkv_companion *const companions[] = {&qkv_companion_ngrams, NULL};
 
 const qkv_task qkv_task_classify = {
     .name = "classify",
@@ -80,6 +82,7 @@ const qkv_task qkv_task_classify = {
     .sides = 1,
     .unit = "examples",
     .counts_right = true,
+    .companions = companions,
     .score = score,
     .assemble = assemble,
     .loss = loss,

@@ -12,6 +12,7 @@
  * twice. One source token is worked on at a time, over the examples that have it: no table of all
  * pairs is needed. Of more than EXAMPLES_MAX examples every second, third … is used. */
 #include "task/shortlist.h"
+#include "task/companion.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -303,3 +304,20 @@ void qkv_shortlist_mark(const qkv_shortlist *s, const int32_t *ids, int64_t n, u
         for (int32_t k = s->start[ids[i]]; k < s->start[ids[i] + 1]; k++) mark[s->targets[k]] = 1;
     }
 }
+
+static bool wanted(const qkv_config *c) {
+    (void)c;
+    return true;
+}
+
+static qkv_status learn_file(const qkv_encoded *train, const qkv_config *c, const char *path) {
+    const int64_t targets = c->target_vocab_size ? c->target_vocab_size : c->vocab_size;
+    return qkv_shortlist_learn(train, (int32_t)c->vocab_size, (int32_t)targets, path);
+}
+
+const qkv_companion qkv_companion_shortlist = {
+    .name = "shortlist",
+    .wanted = wanted,
+    .file = QKV_SHORTLIST_FILE,
+    .learn = learn_file,
+};

@@ -15,6 +15,7 @@
 enum { QKV_SHORTLIST_WIDTH = 50, QKV_SHORTLIST_FREQUENT = 200 };
 
 /* Learns from examples of two sides and writes the file. */
+#define QKV_SHORTLIST_FILE "shortlist.safetensors"
 qkv_status qkv_shortlist_learn(const qkv_encoded *pairs, int32_t source_vocab, int32_t target_vocab,
                                const char *path);
 

@@ -1,5 +1,5 @@
 /* The table of tasks and what they share: framing, laying out a batch, one forward pass. */
-#include "task/task.h"
+#include "task/companion.h"
 
 #include "base/mem.h"
 
@@ -72,10 +72,11 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *confi
 
 /* The columns that a model of this configuration reads. */
 static unsigned columns_of(const qkv_config *c) {
-    const bool chars =
-        qkv_shape_of(c->task).head == QKV_HEAD_CLASSES && c->ngrams > 0 && c->ngram_chars > 0;
-    return (chars ? qkv_column_bit(QKV_COLUMN_CHARS) : 0) |
-           (c->position == QKV_POSITION_STRUCTURAL ? QKV_COLUMNS_TREE : 0);
+    unsigned columns = c->position == QKV_POSITION_STRUCTURAL ? QKV_COLUMNS_TREE : 0;
+    const qkv_companion *companion;
+    for (int i = 0; (companion = qkv_companion_at(c, i)); i++)
+        if (companion->columns) columns |= companion->columns(c);
+    return columns;
 }
 
 qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config) {
@@ -172,21 +173,19 @@ static const int64_t *twice(qkv_tape *t, const int64_t *examples, int64_t n) {
 
 qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                             const qkv_batcher *b, const int64_t *examples, int64_t n,
-                            qkv_batch *batch, qkv_tensor **loss, qkv_loss_out *out) {
+                            qkv_loss_out *out) {
     const qkv_task *task = qkv_task_of(qkv_model_config(m));
     if (t->mode == QKV_TRAIN && spec->r_drop > 0) {
         examples = twice(t, examples, n);
         n *= 2;
         if (!examples) return qkv_tape_status(t);
     }
-    *batch = (qkv_batch){.n_sequences = n};
-    *out = (qkv_loss_out){0};
-    task->assemble(t, spec, b, examples, n, batch);
+    *out = (qkv_loss_out){.batch.n_sequences = n};
+    task->assemble(t, spec, b, examples, n, &out->batch);
     if (qkv_tape_stopped(t)) return qkv_tape_status(t);
-    qkv_tensor *root = task->loss(t, m, spec, batch, &out->n_right);
+    out->root = task->loss(t, m, spec, &out->batch, &out->n_right);
     QKV_TRY(qkv_tape_status(t));
-    out->loss = (double)root->data[0];
-    if (loss) *loss = root;
+    out->loss = (double)out->root->data[0];
     return QKV_OK;
 }
 
@@ -194,16 +193,16 @@ qkv_status qkv_task_count(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                           const qkv_batcher *b, const int64_t *examples, int64_t n,
                           qkv_tally *sum) {
     const qkv_task *task = qkv_task_of(qkv_model_config(m));
-    qkv_batch batch = {.n_sequences = n};
-    qkv_loss_out out;
     if (task->count) {
+        qkv_batch batch = {.n_sequences = n};
         task->assemble(t, spec, b, examples, n, &batch);
         QKV_TRY(qkv_tape_status(t));
         return task->count(t, m, &batch, sum);
     }
-    QKV_TRY(qkv_task_forward(t, m, spec, b, examples, n, &batch, NULL, &out));
+    qkv_loss_out out;
+    QKV_TRY(qkv_task_forward(t, m, spec, b, examples, n, &out));
     sum->loss += out.loss;
     sum->n_right += out.n_right;
-    sum->n_targets += batch.n_targets;
+    sum->n_targets += out.batch.n_targets;
     return QKV_OK;
 }

@@ -34,13 +34,17 @@ typedef struct qkv_task_spec {
     /* > 0: examples are trained on twice at once, under other dropout, and this weighs the distance
      * of the two predictions */
     double r_drop;
-    const real *class_weights; /* classify: per class, or NULL */
+    const real *class_weights;      /* classify: per class, or NULL */
+    double ngram_cost, ngram_prior; /* of the fit of n-grams: ngram_fit.c */
+    int64_t ngram_passes;
 } qkv_task_spec;
 
-/* What a loss reports beside its value. */
+/* What a batch gave: how much was in it, and how good the model was at it. */
 typedef struct qkv_loss_out {
-    double loss;     /* Σ over targets, smoothing included */
-    int64_t n_right; /* targets that had the largest logit */
+    qkv_batch batch;
+    qkv_tensor *root; /* of backward */
+    double loss;      /* Σ over targets, smoothing included */
+    int64_t n_right;  /* targets that had the largest logit */
 } qkv_loss_out;
 
 /* The marks that a task itself puts around a side; the tokenizer's own are left out then. */
@@ -77,9 +81,10 @@ typedef struct qkv_task {
     bool stream;       /* trains on windows of joined text */
     bool whole_words;  /* may want to know which tokens continue a word (qkv_task_words) */
     bool one_view;     /* two passes over an example see different texts: no r_drop */
-    bool shortlist;    /* leaves a list of what each source token may become */
     const char *unit;  /* what is counted as right: "examples", "tokens" */
     bool counts_right; /* the share of right answers is what a person asks for; else the loss */
+    const struct qkv_companion *const *companions; /* those it may have (companion.h), NULL at the
+                                                      end; NULL: none */
     /* How good a validation is, the higher the better; NULL: the lower loss is. */
     double (*score)(const qkv_config *c, double loss, double right);
     /* Puts the examples into a batch in t's arena. Errors go to the tape. */
@@ -121,10 +126,10 @@ qkv_frame qkv_task_frame(const qkv_task *task, const qkv_task_spec *spec, int si
  * and "Ġ" (a blank) say the opposite; with other tokenizers each token is a word. */
 qkv_status qkv_task_words(const qkv_tokenizer *tok, const qkv_task_spec *spec, bool **out);
 
-/* Assembles and runs one batch forward; *loss (may be NULL) gets the root for backward. */
+/* Assembles and runs one batch forward. */
 qkv_status qkv_task_forward(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                             const qkv_batcher *b, const int64_t *examples, int64_t n,
-                            qkv_batch *batch, qkv_tensor **loss, qkv_loss_out *out);
+                            qkv_loss_out *out);
 
 /* Runs one batch in EVAL mode and counts its answers. */
 qkv_status qkv_task_count(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,

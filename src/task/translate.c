@@ -1,5 +1,5 @@
 /* translate: a source, a target. The decoder reads "bos y₁ … yₙ" and predicts "y₁ … yₙ eos". */
-#include "task/task.h"
+#include "task/companion.h"
 
 #include <string.h>
 
@@ -41,6 +41,8 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
     return qkv_task_vocab_loss(t, m, spec, b, x, n_right);
 }
 
+static const qkv_companion *const companions[] = {&qkv_companion_shortlist, NULL};
+
 const qkv_task qkv_task_translate = {
     .name = "translate",
     .help = "one text from another",
@@ -50,7 +52,7 @@ const qkv_task qkv_task_translate = {
     .framing = {.own = true, .source = QKV_MARK_END, .target = QKV_MARK_BEGIN},
     .recipe = &qkv_recipe_pairs,
     .sides = 2,
-    .shortlist = true,
+    .companions = companions,
     .unit = "tokens",
     .assemble = assemble,
     .loss = loss,

@@ -61,32 +61,32 @@ static uint8_t class_before(const char *text, size_t at) {
 }
 
 bool qkv_matcher_next(const qkv_tokenizer *tok, const qkv_matcher *m, const char *text, size_t len,
-                      size_t *at, size_t taken, size_t *begin, size_t *end, size_t *which) {
+                      qkv_added_search *s) {
     size_t n;
-    for (size_t i = *at; i < len; i++) {
+    for (size_t i = s->at; i < len; i++) {
         if (!m->first[(uint8_t)text[i]]) continue;
         int32_t found;
         const size_t size = qkv_trie_longest(&m->trie, text + i, len - i, &found);
         if (!size) continue;
         const qkv_added *a = &tok->added.at[found];
         size_t from = i, to = i + size;
-        *at = to;
+        s->at = to;
         i = to - 1;
         if (a->single_word && ((from && class_before(text, from) & QKV_U_WORD) ||
                                (to < len && qkv_unicode_class_at(text, len, to, &n) & QKV_U_WORD)))
             continue;
         if (a->lstrip)
-            while (from > taken && class_before(text, from) & QKV_U_SPACE) {
+            while (from > s->taken && class_before(text, from) & QKV_U_SPACE) {
                 from--;
-                while (from > taken && ((uint8_t)text[from] & 0xC0) == 0x80) from--;
+                while (from > s->taken && ((uint8_t)text[from] & 0xC0) == 0x80) from--;
             }
         if (a->rstrip)
             while (to < len && qkv_unicode_class_at(text, len, to, &n) & QKV_U_SPACE) to += n;
-        *begin = from;
-        *end = to;
-        *which = (size_t)found;
+        s->begin = from;
+        s->end = to;
+        s->which = (size_t)found;
         return true;
     }
-    *at = len;
+    s->at = len;
     return false;
 }

@@ -161,23 +161,22 @@ static qkv_status encode_stretch(const qkv_tokenizer *tok, qkv_scratch *s, const
     QKV_TRY(qkv_work_start(w, text, len, base, s->ranges || tok->track_always));
     QKV_TRY(qkv_steps_normalize(tok, w));
     if (!w->len) return QKV_OK;
-    size_t at = 0, taken = 0, begin, end, which;
-    if (!tok->normalized.any ||
-        !qkv_matcher_next(tok, &tok->normalized, w->text, w->len, &at, 0, &begin, &end, &which))
+    qkv_added_search f = {0};
+    if (!tok->normalized.any || !qkv_matcher_next(tok, &tok->normalized, w->text, w->len, &f))
         return encode_words(tok, s, out);
     QKV_TRY(hold(s));
     const bool at_start = w->at_start;
     const size_t total = s->held.len;
     do {
-        QKV_TRY(encode_part(tok, s, taken, begin, at_start, out));
-        taken = end;
-        if (tok->template.trim_offsets) qkv_unicode_trim(s->held.data, &begin, &end, true, true);
-        const uint32_t from = w->track ? s->held_from.at[begin] : 0,
-                       to = w->track ? s->held_to.at[end - 1] : 0;
-        if (!qkv_emit(s, out, tok->added.at[which].id, from, to)) return QKV_FAILED;
-    } while (qkv_matcher_next(tok, &tok->normalized, s->held.data, total, &at, taken, &begin, &end,
-                              &which));
-    return encode_part(tok, s, taken, total, at_start, out);
+        QKV_TRY(encode_part(tok, s, f.taken, f.begin, at_start, out));
+        f.taken = f.end;
+        if (tok->template.trim_offsets)
+            qkv_unicode_trim(s->held.data, &f.begin, &f.end, true, true);
+        const uint32_t from = w->track ? s->held_from.at[f.begin] : 0,
+                       to = w->track ? s->held_to.at[f.end - 1] : 0;
+        if (!qkv_emit(s, out, tok->added.at[f.which].id, from, to)) return QKV_FAILED;
+    } while (qkv_matcher_next(tok, &tok->normalized, s->held.data, total, &f));
+    return encode_part(tok, s, f.taken, total, at_start, out);
 }
 
 /* Offsets without the blanks around a token, as byte-level post-processors state them. (Of added
@@ -211,19 +210,19 @@ static qkv_status count_characters(qkv_scratch *s, const char *text, size_t len,
 /* One text, without the template's tokens. */
 static qkv_status encode_text(const qkv_tokenizer *tok, qkv_scratch *s, const char *text,
                               size_t len, qkv_encoding *out) {
-    size_t at = 0, taken = 0, begin, end, which;
+    qkv_added_search f = {0};
     const size_t first = out->n;
     if (len > QKV_TEXT_MAX)
         return qkv_fail(QKV_USAGE, "a text of %zu bytes: at most %u; cut it into parts", len,
                         QKV_TEXT_MAX);
-    while (tok->raw.any &&
-           qkv_matcher_next(tok, &tok->raw, text, len, &at, taken, &begin, &end, &which)) {
-        if (begin > taken) QKV_TRY(encode_stretch(tok, s, text + taken, begin - taken, taken, out));
-        taken = end;
-        if (tok->template.trim_offsets) qkv_unicode_trim(text, &begin, &end, true, true);
-        if (!qkv_emit(s, out, tok->added.at[which].id, begin, end)) return QKV_FAILED;
+    while (tok->raw.any && qkv_matcher_next(tok, &tok->raw, text, len, &f)) {
+        if (f.begin > f.taken)
+            QKV_TRY(encode_stretch(tok, s, text + f.taken, f.begin - f.taken, f.taken, out));
+        f.taken = f.end;
+        if (tok->template.trim_offsets) qkv_unicode_trim(text, &f.begin, &f.end, true, true);
+        if (!qkv_emit(s, out, tok->added.at[f.which].id, f.begin, f.end)) return QKV_FAILED;
     }
-    if (len > taken) QKV_TRY(encode_stretch(tok, s, text + taken, len - taken, taken, out));
+    if (len > f.taken) QKV_TRY(encode_stretch(tok, s, text + f.taken, len - f.taken, f.taken, out));
     if (s->ranges && tok->template.trim_offsets) trim_ranges(text, out, first);
     return s->ranges && s->characters ? count_characters(s, text, len, out, first) : QKV_OK;
 }
@@ -278,9 +277,9 @@ static qkv_status empty(qkv_encoding *out, bool ranges, bool pair) {
 
 static const qkv_template_part text_only[] = {{-1, 0}}, pair_only[] = {{-1, 0}, {-2, 1}};
 
-static qkv_status encode_with(const qkv_tokenizer *tok, qkv_scratch *s, const char *text,
-                              size_t len, const char *pair, size_t pair_len,
-                              const qkv_encode_options *o, qkv_encoding *out) {
+static qkv_status encode_with(const qkv_tokenizer *tok, qkv_scratch *s, const qkv_text *text,
+                              const qkv_text *pair, const qkv_encode_options *o,
+                              qkv_encoding *out) {
     begin_text(s, tok, o);
     QKV_TRY(empty(out, s->ranges, pair != NULL));
     const qkv_template *t = &tok->template;
@@ -295,8 +294,8 @@ static qkv_status encode_with(const qkv_tokenizer *tok, qkv_scratch *s, const ch
     const bool apart = pair || limited; /* parts are made first and joined after cutting */
     s->part[0].n = s->part[1].n = 0;
     if (apart) {
-        QKV_TRY(encode_text(tok, s, text, len, &s->part[0]));
-        if (pair) QKV_TRY(encode_text(tok, s, pair, pair_len, &s->part[1]));
+        QKV_TRY(encode_text(tok, s, text->data, text->len, &s->part[0]));
+        if (pair) QKV_TRY(encode_text(tok, s, pair->data, pair->len, &s->part[1]));
         if (limited)
             QKV_TRY(qkv_limits_cut(&tok->limits, limit > added ? limit - added : 0, pair != NULL,
                                    &s->part[0], &s->part[1], &out->cut));
@@ -308,7 +307,7 @@ static qkv_status encode_with(const qkv_tokenizer *tok, qkv_scratch *s, const ch
         } else if (apart)
             QKV_TRY(append(s, out, &s->part[parts[i].id == -2]));
         else
-            QKV_TRY(encode_text(tok, s, text, len, out));
+            QKV_TRY(encode_text(tok, s, text->data, text->len, out));
         if (pair) memset(out->type + first, parts[i].type, out->n - first);
     }
     return QKV_OK;
@@ -319,7 +318,8 @@ qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tok, const char *text, size
                                 const qkv_encode_options *options, qkv_encoding *out) {
     qkv_scratch *s;
     QKV_TRY_ALLOC(s = qkv_scratch_take(tok));
-    const qkv_status status = encode_with(tok, s, text, len, pair, pair_len, options, out);
+    const qkv_status status = encode_with(tok, s, &(qkv_text){text, len},
+                                          pair ? &(qkv_text){pair, pair_len} : NULL, options, out);
     qkv_scratch_give(tok, s);
     return status == QKV_OK ? qkv_limits_pad(tok, options, out, 1) : status;
 }
@@ -332,7 +332,7 @@ static qkv_status encode_item(const qkv_tokenizer *tok, qkv_scratch *s, const qk
     const qkv_rng rng = qkv_rng_derive((qkv_rng){o.seed, o.stream}, place, 0);
     o.seed = rng.seed;
     o.stream = rng.stream;
-    return encode_with(tok, s, text->data, text->len, NULL, 0, &o, out);
+    return encode_with(tok, s, text, NULL, &o, out);
 }
 
 qkv_status qkv_tokenizer_encode_batch(const qkv_tokenizer *tok, const qkv_text *texts, size_t n,

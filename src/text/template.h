@@ -19,10 +19,16 @@ qkv_status qkv_steps_split(const qkv_tokenizer *tok, qkv_work *w);
 qkv_status qkv_matcher_build(qkv_tokenizer *tok);
 void qkv_matcher_free(qkv_matcher *m);
 
-/* The next added token in text from *at on (which is moved behind it): true with its place (with
- * the white space it takes) and number in tok->added. `taken` is where the text not yet given away
- * begins. */
+/* A search for added tokens in a text; starts as zeros. */
+typedef struct qkv_added_search {
+    size_t at;         /* where to look on */
+    size_t taken;      /* where the text not yet given away begins */
+    size_t begin, end; /* the token found, with the white space it takes */
+    size_t which;      /* its number in tok->added */
+} qkv_added_search;
+
+/* Is there another one? */
 bool qkv_matcher_next(const qkv_tokenizer *tok, const qkv_matcher *m, const char *text, size_t len,
-                      size_t *at, size_t taken, size_t *begin, size_t *end, size_t *which);
+                      qkv_added_search *s);
 
 #endif

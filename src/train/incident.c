@@ -3,7 +3,7 @@
 #include "train/loop.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "train/parallel.h"
+#include "base/parallel.h"
 
 #include <math.h>
 #include <stdio.h>

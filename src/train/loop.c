@@ -2,7 +2,8 @@
 #include "train/loop.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "train/parallel.h"
+#include "base/parallel.h"
+#include "task/companion.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -115,11 +116,57 @@ static qkv_status weigh_classes(qkv_loop *l) {
     return QKV_OK;
 }
 
-/* A run begins: with n-grams, which take seconds on much text,
- * it is worth a checkpoint before the first step. */
+/* ---- companions ---- */
+
+static qkv_status tell_alive(void *user) {
+    qkv_progress alive = {.kind = QKV_PROGRESS_ALIVE};
+    return qkv_loop_tell(user, &alive);
+}
+
+static qkv_fit fit_in(qkv_loop *l, bool whole) {
+    return (qkv_fit){.model = l->model,
+                     .tape = &l->stepper.tape,
+                     .spec = &l->stepper.task,
+                     .train = l->train,
+                     .held_out = l->valid_held_out ? l->valid : NULL,
+                     .valid = l->valid ? &l->valid_batches : NULL,
+                     .seed = l->stepper.seed,
+                     .whole = whole,
+                     .tell = tell_alive,
+                     .user = l};
+}
+
+static qkv_status fit_companions(qkv_loop *l, bool whole, bool *any) {
+    const qkv_companion *companion;
+    const qkv_fit fit = fit_in(l, whole);
+    for (int i = 0; (companion = qkv_companion_at(qkv_model_config(l->model), i)); i++)
+        if (companion->fit) {
+            QKV_TRY(companion->fit(&fit));
+            *any = true;
+        }
+    return QKV_OK;
+}
+
+static qkv_status weigh_companions(qkv_loop *l) {
+    const qkv_companion *companion;
+    const qkv_fit fit = fit_in(l, false);
+    for (int i = 0; (companion = qkv_companion_at(qkv_model_config(l->model), i)); i++)
+        if (companion->weigh) QKV_TRY(companion->weigh(&fit));
+    return QKV_OK;
+}
+
+qkv_status qkv_loop_refit(qkv_loop *l) {
+    bool any = false;
+    QKV_TRY(weigh_companions(l));
+    return fit_companions(l, true, &any);
+}
+
+/* A run begins: fitting companions takes seconds on much text,
+ * which is worth a checkpoint before the first step. */
 static qkv_status begin(qkv_loop *l) {
-    QKV_TRY(qkv_loop_fit_ngrams(l, false));
-    return l->run && qkv_model_has_ngrams(l->model) ? qkv_loop_save(l, false) : QKV_OK;
+    bool any = false;
+    QKV_TRY(fit_companions(l, false, &any));
+    return l->run && any ? qkv_loop_save(l, false) : QKV_OK;
 }
 
 static qkv_status make_ready(qkv_loop *l) {
@@ -140,6 +187,9 @@ static qkv_status make_ready(qkv_loop *l) {
     l->task.smoothing = c->label_smoothing;
     l->task.r_drop = c->r_drop;
     l->task.mask_rate = c->mask_rate;
+    l->task.ngram_cost = c->ngram_cost;
+    l->task.ngram_prior = c->ngram_prior;
+    l->task.ngram_passes = c->ngram_passes;
     QKV_TRY(weigh_classes(l));
     QKV_TRY(
         qkv_stepper_init(&l->stepper, l->model, &optim, &l->task, c->precision, (uint64_t)c->seed));
@@ -329,7 +379,7 @@ qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum) {
 static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     qkv_step_result sum;
     qkv_average_enter(&l->average);
-    qkv_status status = qkv_loop_weigh_votes(l);
+    qkv_status status = weigh_companions(l);
     if (status == QKV_OK) status = qkv_loop_validate(l, &sum);
     qkv_average_leave(&l->average);
     QKV_TRY(status);

@@ -82,13 +82,9 @@ qkv_status qkv_loop_run(qkv_loop *l);
 /* Loss, share of right answers over `valid_batches`' data, of the weights that are in place. */
 qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum);
 
-/* Of a classifier with several voters: sets the factors with which the validation's loss is least.
- * Else nothing. */
-qkv_status qkv_loop_weigh_votes(qkv_loop *l);
-
-/* Of a classifier with n-grams: finds their weights from the training data; from all of it once
- * nothing is to be judged by the part held out. Else nothing. */
-qkv_status qkv_loop_fit_ngrams(qkv_loop *l, bool held_out_too);
+/* The end of a training: weighs the companions once more, then fits them to all rows, those held
+ * out included. */
+qkv_status qkv_loop_refit(qkv_loop *l);
 
 /* Processor seconds of the run so far, those before resuming included. */
 double qkv_loop_cpu(const qkv_loop *l);

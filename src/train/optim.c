@@ -10,7 +10,7 @@
 #include "base/thread.h"
 #include "kern/kern.h"
 #include "train/muon.h"
-#include "train/parallel.h"
+#include "base/parallel.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,21 +33,40 @@ typedef struct update {
     int64_t step;
 } update;
 
+static void adam_step(const qkv_optim *o, const update *u, double decay_w, double decay_g) {
+    qkv_kern_get()->adam(&(qkv_adam){.n = u->n,
+                                     .w = o->params->values + u->at,
+                                     .g = u->g,
+                                     .m = o->m + u->at,
+                                     .v = o->v + u->at,
+                                     .g_scale = u->g_scale,
+                                     .lr = u->lr,
+                                     .beta1 = o->spec.beta1,
+                                     .beta2 = o->spec.beta2,
+                                     .eps = o->spec.eps,
+                                     .decay_w = decay_w,
+                                     .decay_g = decay_g,
+                                     .step = u->step});
+}
+
 static void adamw(const qkv_optim *o, const update *u) {
-    const qkv_optim_spec *s = &o->spec;
-    qkv_kern_get()->adam(o->params->values + u->at, u->g, o->m + u->at, o->v + u->at, u->n, u->lr,
-                         s->beta1, s->beta2, s->eps, u->decay, 0, u->step, u->g_scale);
+    adam_step(o, u, u->decay, 0);
 }
 
 static void adam(const qkv_optim *o, const update *u) {
-    const qkv_optim_spec *s = &o->spec;
-    qkv_kern_get()->adam(o->params->values + u->at, u->g, o->m + u->at, o->v + u->at, u->n, u->lr,
-                         s->beta1, s->beta2, s->eps, 0, u->decay, u->step, u->g_scale);
+    adam_step(o, u, 0, u->decay);
 }
 
 static void sgd(const qkv_optim *o, const update *u) {
-    qkv_kern_get()->sgd(o->params->values + u->at, u->g, o->m + u->at, u->n, u->lr,
-                        o->spec.momentum, u->decay, o->spec.nesterov, u->g_scale);
+    qkv_kern_get()->sgd(&(qkv_sgd){.n = u->n,
+                                   .w = o->params->values + u->at,
+                                   .g = u->g,
+                                   .m = o->m + u->at,
+                                   .g_scale = u->g_scale,
+                                   .lr = u->lr,
+                                   .momentum = o->spec.momentum,
+                                   .decay = u->decay,
+                                   .nesterov = o->spec.nesterov});
 }
 
 static const struct optim_row {

@@ -4,7 +4,7 @@
  * The number is in the checkpoint of step 0, so a resumed run keeps it. */
 #include "train/loop.h"
 #include "base/clock.h"
-#include "train/parallel.h"
+#include "base/parallel.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "model/weights.h"
 #include "store/checkpoint.h"
 #include "store/safetensors.h"
-#include "train/parallel.h"
+#include "base/parallel.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -324,6 +324,5 @@ qkv_status qkv_loop_conclude(qkv_loop *l) {
     l->cpu_before = cpu_before;
     qkv_optim_settle(&l->stepper.optim);
     qkv_average_enter(&l->average);
-    QKV_TRY(qkv_loop_weigh_votes(l));
-    return qkv_loop_fit_ngrams(l, true);
+    return qkv_loop_refit(l);
 }

@@ -1,7 +1,7 @@
 /* The step. Losses and gradients are sums over targets until the update divides by their number, so
  * that k small batches and one large batch are the same step. */
 #include "train/step.h"
-#include "train/parallel.h"
+#include "base/parallel.h"
 
 #include <math.h>
 
@@ -24,17 +24,18 @@ void qkv_stepper_free(qkv_stepper *s) {
 /* Forward over n examples; counts go to *sum. */
 static qkv_status forward(qkv_stepper *s, const qkv_batcher *b, const int64_t *examples, int64_t n,
                           qkv_tensor **root, qkv_step_result *sum) {
-    qkv_batch batch;
     qkv_loss_out out;
-    QKV_TRY(qkv_task_forward(&s->tape, s->model, &s->task, b, examples, n, &batch, root, &out));
+    QKV_TRY(qkv_task_forward(&s->tape, s->model, &s->task, b, examples, n, &out));
+    const qkv_batch *batch = &out.batch;
+    *root = out.root;
     sum->loss += out.loss;
     sum->n_right += out.n_right;
-    sum->n_targets += batch.n_targets;
+    sum->n_targets += batch->n_targets;
     if (!isfinite(out.loss)) return qkv_fail(QKV_NUMERIC, "the loss of a batch is %g", out.loss);
-    sum->tokens += batch.tokens;
-    sum->sequences += batch.n_sequences;
-    sum->macs += qkv_model_macs(s->model, batch.src.rows ? &batch.src.layout : NULL,
-                                batch.tgt.rows ? &batch.tgt.layout : NULL, batch.n_targets);
+    sum->tokens += batch->tokens;
+    sum->sequences += batch->n_sequences;
+    sum->macs += qkv_model_macs(s->model, batch->src.rows ? &batch->src.layout : NULL,
+                                batch->tgt.rows ? &batch->tgt.layout : NULL, batch->n_targets);
     return QKV_OK;
 }
 
@@ -62,7 +63,7 @@ static qkv_status backward_travelling(qkv_stepper *s, qkv_tensor *root) {
         for (int k = 0; k < QKV_NODE_INPUTS; k++) {
             const qkv_tensor *x = t->nodes[i]->in[k];
             if (x && x->base) x = x->base;
-            if (!x || !x->is_param) continue;
+            if (!x || x->life != QKV_LIFE_PARAM) continue;
             const int64_t end = x->grad - params->grads + x->rows * x->ld;
             if (end > used[i + 1]) used[i + 1] = end;
         }

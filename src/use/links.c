@@ -1,7 +1,7 @@
 /* Word alignment from attention. A word is what blanks separate; its attention is the sum over its
  * tokens, on both sides, and each target word is linked to the source word that it attends to most
  * (to none, when the end of the source gets more: there attention goes that is not needed). */
-#include "use/translate.h"
+#include "use/translate_text.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -87,12 +87,11 @@ static qkv_status make(words *w, const qkv_tokenizer *tok, const qkv_text *sourc
     return QKV_OK;
 }
 
-qkv_status qkv_links_make(const qkv_tokenizer *tok, const qkv_text *source, const qkv_encoding *e,
-                          const qkv_text *text, const qkv_hypothesis *h, size_t n_src,
-                          qkv_links *out) {
+qkv_status qkv_links_make(const qkv_tokenizer *tok, const qkv_source *source, const qkv_text *text,
+                          const qkv_hypothesis *h, qkv_links *out) {
     words w = {0};
-    qkv_status status = make(&w, tok, source, text, h);
-    if (status == QKV_OK) add_up(&w, e, h, n_src);
+    qkv_status status = make(&w, tok, source->text, text, h);
+    if (status == QKV_OK) add_up(&w, source->tokens, h, source->n);
     for (uint32_t t = 0; t < w.n_target && status == QKV_OK; t++) {
         const double *row = w.attention + (size_t)t * (w.n_source + 1);
         uint32_t best = w.n_source;

@@ -79,31 +79,6 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, const qkv_tex
     return qkv_tape_status(t);
 }
 
-static qkv_status run_batch(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
-                            const qkv_encoding *e, size_t n, qkv_rows_fn rows_of, size_t width,
-                            float *out) {
-    qkv_tape_begin(t, QKV_EVAL, 0, 0);
-    size_t rows = 0;
-    for (size_t i = 0; i < n; i++) rows += e[i].n;
-    int32_t *start = qkv_tape_alloc(t, NULL, (n + 1) * sizeof *start);
-    int32_t *ids = qkv_tape_alloc(t, NULL, rows * sizeof *ids);
-    if (!start || !ids) return qkv_tape_status(t);
-    start[0] = 0;
-    for (size_t i = 0; i < n; i++) {
-        memcpy(ids + start[i], e[i].ids, e[i].n * sizeof *ids);
-        start[i + 1] = start[i] + (int32_t)e[i].n;
-    }
-    qkv_tokens batch = {
-        .layout = {.n = (int32_t)n, .start = start}, .ids = ids, .rows = (int64_t)rows};
-    QKV_TRY(qkv_texts_columns(t, m, texts, e, &batch));
-    const qkv_tensor *y = rows_of(t, m->model, &batch);
-    QKV_TRY(qkv_tape_status(t));
-    for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < width; c++)
-            out[i * width + c] = (float)y->data[(int64_t)i * y->ld + (int64_t)c];
-    return QKV_OK;
-}
-
 /* All batches, over all threads; how they are shared out changes no bit of the results. */
 typedef struct job {
     const qkv_text_model *m;
@@ -116,6 +91,31 @@ typedef struct job {
     size_t *start;   /* batch i is the texts start[i] … start[i + 1] − 1 */
     qkv_queue queue; /* of batches */
 } job;
+
+static qkv_status run_batch(qkv_tape *t, const job *j, size_t i) {
+    const size_t from = j->start[i], n = j->start[i + 1] - from;
+    const qkv_encoding *e = j->e + from;
+    qkv_tape_begin(t, QKV_EVAL, 0, 0);
+    size_t rows = 0;
+    for (size_t row = 0; row < n; row++) rows += e[row].n;
+    int32_t *start = qkv_tape_alloc(t, NULL, (n + 1) * sizeof *start);
+    int32_t *ids = qkv_tape_alloc(t, NULL, rows * sizeof *ids);
+    if (!start || !ids) return qkv_tape_status(t);
+    start[0] = 0;
+    for (size_t row = 0; row < n; row++) {
+        memcpy(ids + start[row], e[row].ids, e[row].n * sizeof *ids);
+        start[row + 1] = start[row] + (int32_t)e[row].n;
+    }
+    qkv_tokens batch = {
+        .layout = {.n = (int32_t)n, .start = start}, .ids = ids, .rows = (int64_t)rows};
+    QKV_TRY(qkv_texts_columns(t, j->m, j->texts + from, e, &batch));
+    const qkv_tensor *y = j->rows(t, j->m->model, &batch);
+    QKV_TRY(qkv_tape_status(t));
+    for (size_t row = 0; row < n; row++)
+        for (size_t c = 0; c < j->width; c++)
+            j->out[(from + row) * j->width + c] = (float)y->data[(int64_t)row * y->ld + (int64_t)c];
+    return QKV_OK;
+}
 
 static qkv_status cut(job *j) {
     QKV_TRY_ALLOC(j->start = qkv_alloc((j->n + 1) * sizeof *j->start));
@@ -135,11 +135,7 @@ static void work(void *user, int worker) {
     qkv_tape *t;
     size_t i;
     qkv_status status = qkv_text_model_lend(j->m, &t);
-    while (status == QKV_OK && qkv_queue_take(&j->queue, &i)) {
-        const size_t from = j->start[i];
-        status = run_batch(t, j->m, j->texts + from, j->e + from, j->start[i + 1] - from, j->rows,
-                           j->width, j->out + from * j->width);
-    }
+    while (status == QKV_OK && qkv_queue_take(&j->queue, &i)) status = run_batch(t, j, i);
     qkv_queue_note(&j->queue, status);
     if (t) qkv_text_model_return(j->m, t);
 }

@@ -12,11 +12,13 @@ struct qkv_text_model {
     qkv_tokenizer *tokenizer;
     qkv_labels labels;
     qkv_task_spec spec;
-    struct qkv_tape_pool *tapes; /* of calls that are over */
-    qkv_session *idle;           /* that a call left for the next one; see qkv_text_model_session */
-    qkv_shortlist shortlist;     /* of translators that have one; else zeros */
-    qkv_trees trees;             /* of texts to come; see qkv_text_model_read_trees */
+    struct qkv_idle *idle;   /* what calls that are over left for the next ones: all that changes */
+    qkv_shortlist shortlist; /* of translators that have one; else zeros */
+    qkv_trees trees;         /* of texts to come; see qkv_text_model_read_trees */
 };
+
+struct qkv_idle *qkv_idle_new(void);
+void qkv_idle_free(struct qkv_idle *p);
 
 /* A tape for one call: a model is read only, so any number of threads may use one,
  * each with a tape of its own. */
@@ -40,10 +42,5 @@ qkv_status qkv_tokenizer_for(const char *wanted, const qkv_corpus *corpus, const
                              bool lowercase, qkv_tokenizer **out);
 
 /* Beside the files that every folder has: what a translator may write, by source token. */
-#define QKV_SHORTLIST_FILE "shortlist.safetensors"
-
-/* Writes config.json with the labels (or none). */
-qkv_status qkv_text_model_write_config(const qkv_config *config, const qkv_labels *labels,
-                                       const char *folder);
 
 #endif

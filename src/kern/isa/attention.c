@@ -79,9 +79,10 @@ static void pack(forward *f, int32_t s, int32_t kv) {
     const real *k = gather(f, s, a->k + (int64_t)kv * a->d_head, a->d_head, &ldk);
     pack_rows(f->pairs, k, ldk, f->packed, a->d_head, f->keys);
     const real *v = gather(f, s, a->v + (int64_t)kv * a->d_value, a->d_value, &ldv);
-    pack_columns(f->pairs, v, ldv, f->packed, a->d_value, 1, f->values);
+    pack_columns(f->pairs, &(operand){v, ldv, f->packed, a->d_value, 1}, f->values);
     if (f->rel_k) pack_rows(false, a->rel_k, a->d_head, a->relation.n, a->d_head, f->rel_k);
-    if (f->rel_v) pack_columns(false, a->rel_v, a->d_value, a->relation.n, a->d_value, 1, f->rel_v);
+    const operand rel_v = {a->rel_v, a->d_value, a->relation.n, a->d_value, 1};
+    if (f->rel_v) pack_columns(false, &rel_v, f->rel_v);
 }
 
 static real largest(const real *x, range c) {
@@ -175,8 +176,15 @@ static void begin_rows(forward *f, int32_t rows) {
 static void add_related_values(forward *f, int32_t rows) {
     const int32_t n = f->a->relation.n;
     if (f->tables_v)
-        product_rows(false, rows, f->tables_v, f->ldt, f->rel_v, (int64_t)n * PANEL, n, f->out,
-                     f->ldo, f->a->d_value, NULL);
+        product_rows(false, &(product){.a = f->tables_v,
+                                       .lda = f->ldt,
+                                       .b = f->rel_v,
+                                       .panel = (int64_t)n * PANEL,
+                                       .c = f->out,
+                                       .ldc = f->ldo,
+                                       .m = rows,
+                                       .n = f->a->d_value,
+                                       .k = n});
 }
 
 static void finish_row(forward *f, const block *b, int32_t h, int32_t row, int32_t at) {
@@ -198,19 +206,33 @@ static void attend_run(forward *f, const block *b, const run *r) {
     const int64_t words = count_words(a->d_head, f->pairs);
     const range *strips = r->full ? NULL : r->strips;
     const finish weights = {.rows = f->top, .sums = r->full ? f->lanes : NULL};
+    const product scores = {.a = f->q,
+                            .lda = f->ldq,
+                            .b = f->keys + at * words,
+                            .panel = words * PANEL,
+                            .c = f->scores,
+                            .ldc = f->lds,
+                            .m = b->rows,
+                            .n = f->unshifted ? r->n : r->width,
+                            .k = words,
+                            .strips = strips};
     if (f->unshifted)
-        product_weights(f->pairs, b->rows, f->q, f->ldq, f->keys + at * words, words * PANEL, words,
-                        f->scores, f->lds, r->n, strips, &weights);
+        product_weights(f->pairs, &scores, &weights);
     else
-        product_scores(f->pairs, b->rows, f->q, f->ldq, f->keys + at * words, words * PANEL, words,
-                       f->scores, f->lds, r->width, strips);
+        product_scores(f->pairs, &scores);
     drop_begin_run(b, r, f->drops);
     for (int32_t row = 0; row < b->rows; row++) weigh_row(f, b, r, row, row);
     if (f->pairs) round_rows(b->rows, r->width, f->scores);
-    product_rows(f->pairs, b->rows, f->scores, f->lds,
-                 f->values + count_words(at, f->pairs) * PANEL,
-                 count_words(f->packed, f->pairs) * PANEL, (int32_t)count_words(r->n, f->pairs),
-                 f->out, f->ldo, a->d_value, strips);
+    product_rows(f->pairs, &(product){.a = f->scores,
+                                      .lda = f->lds,
+                                      .b = f->values + count_words(at, f->pairs) * PANEL,
+                                      .panel = count_words(f->packed, f->pairs) * PANEL,
+                                      .c = f->out,
+                                      .ldc = f->ldo,
+                                      .m = b->rows,
+                                      .n = a->d_value,
+                                      .k = count_words(r->n, f->pairs),
+                                      .strips = strips});
 }
 
 /* m, l and O of a block's rows over all keys they see. */
@@ -230,7 +252,7 @@ static void attend_block(forward *f, const block *b, int32_t h) {
     const qkv_attention *a = f->a;
     const real *q =
         a->q + (a->q_layout.start[b->s] + (int64_t)b->i0) * a->ldq + (int64_t)h * a->d_head;
-    copy_words(f->pairs, q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, f->q, f->ldq);
+    copy_words(f->pairs, &(operand){q, a->ldq, b->rows, a->d_head, a->scale * LOG2E}, f->q, f->ldq);
     if (f->tables_k) score_tables(b, h, f->q, f->ldq, f->rel_k, f->tables_k);
     const int64_t left = qkv_layout_len(&a->q_layout, b->s) - b->i0 - b->rows;
     fetch_rows(q + b->rows * a->ldq, a->ldq, left < ROWS ? left : ROWS, a->d_head);

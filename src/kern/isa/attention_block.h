@@ -284,8 +284,15 @@ static inline int64_t score_tables(const block *b, int32_t h, const real *q, int
     const int64_t ld = a->rel_k ? round_up(n, VW) : 0;
     const real *bias = a->bias ? a->bias + (int64_t)h * n : NULL;
     if (a->rel_k)
-        product_scores(false, b->rows, q, ldq, rel, (int64_t)a->d_head * PANEL, a->d_head, tables,
-                       ld, n, NULL);
+        product_scores(false, &(product){.a = q,
+                                         .lda = ldq,
+                                         .b = rel,
+                                         .panel = (int64_t)a->d_head * PANEL,
+                                         .c = tables,
+                                         .ldc = ld,
+                                         .m = b->rows,
+                                         .n = n,
+                                         .k = a->d_head});
     for (int32_t row = 0; row < (a->rel_k ? b->rows : 1); row++)
         for (int32_t i = 0; i < n; i++) {
             const real from_keys = a->rel_k ? tables[row * ld + i] / a->scale : 0;

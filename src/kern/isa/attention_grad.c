@@ -81,14 +81,15 @@ static void pack_keys(backward *w, int32_t s, int32_t kv) {
     const real *k = a->k + key0 * a->ldk + (int64_t)kv * a->d_head;
     const real *v = a->v + key0 * a->ldv + (int64_t)kv * a->d_value;
     pack_rows(w->pairs, k, a->ldk, n_k, a->d_head, w->keys_t);
-    pack_columns(w->pairs, k, a->ldk, n_k, a->d_head, 1, w->keys);
+    pack_columns(w->pairs, &(operand){k, a->ldk, n_k, a->d_head, 1}, w->keys);
     pack_rows(w->pairs, v, a->ldv, n_k, a->d_value, w->values_t);
 }
 
 static void pack_relations(backward *w) {
     const qkv_attention *a = w->a;
     if (w->rel_k) pack_rows(false, a->rel_k, a->d_head, a->relation.n, a->d_head, w->rel_k_t);
-    if (w->rel_k) pack_columns(false, a->rel_k, a->d_head, a->relation.n, a->d_head, 1, w->rel_k);
+    const operand rel_k = {a->rel_k, a->d_head, a->relation.n, a->d_head, 1};
+    if (w->rel_k) pack_columns(false, &rel_k, w->rel_k);
     if (w->rel_v_t) pack_rows(false, a->rel_v, a->d_value, a->relation.n, a->d_value, w->rel_v_t);
 }
 
@@ -114,10 +115,12 @@ static void begin_block(backward *w, const block *b, int32_t h) {
     const real *q = a->q + row0 * a->ldq + (int64_t)h * a->d_head;
     const real *out = a->out + row0 * a->ldo + (int64_t)h * a->d_value;
     const real *dout = w->g->dout + row0 * w->g->lddo + (int64_t)h * a->d_value;
-    copy_words(w->pairs, q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q, w->ldq);
-    pack_columns(w->pairs, q, a->ldq, b->rows, a->d_head, a->scale * LOG2E, w->q_panels);
-    copy_words(w->pairs, dout, w->g->lddo, b->rows, a->d_value, 1, w->dout, w->ldo);
-    pack_columns(w->pairs, dout, w->g->lddo, b->rows, a->d_value, 1, w->dout_panels);
+    const operand queries = {q, a->ldq, b->rows, a->d_head, a->scale * LOG2E},
+                  slopes = {dout, w->g->lddo, b->rows, a->d_value, 1};
+    copy_words(w->pairs, &queries, w->q, w->ldq);
+    pack_columns(w->pairs, &queries, w->q_panels);
+    copy_words(w->pairs, &slopes, w->dout, w->ldo);
+    pack_columns(w->pairs, &slopes, w->dout_panels);
     drop_begin_block(b, h, &w->drops);
     clear(w->dq, b->rows * w->ldq);
     for (int32_t row = 0; row < b->rows; row++) {
@@ -135,8 +138,15 @@ static void begin_block(backward *w, const block *b, int32_t h) {
         clear(w->sums_k, (a->rel_k ? b->rows : 1) * w->ldt);
     }
     if (w->tables_v) {
-        product_scores(false, b->rows, w->dout, w->ldo, w->rel_v_t, (int64_t)a->d_value * PANEL,
-                       a->d_value, w->tables_v, w->ldt, a->relation.n, NULL);
+        product_scores(false, &(product){.a = w->dout,
+                                         .lda = w->ldo,
+                                         .b = w->rel_v_t,
+                                         .panel = (int64_t)a->d_value * PANEL,
+                                         .c = w->tables_v,
+                                         .ldc = w->ldt,
+                                         .m = b->rows,
+                                         .n = a->relation.n,
+                                         .k = a->d_value});
         clear(w->sums_v, b->rows * w->ldt);
     }
 }
@@ -175,18 +185,34 @@ static void make_tiles(backward *w, const block *b, const run *r, const range *s
     const bool weights = !w->tables_k, slopes = weights && !w->tables_v && a->dropout <= 0;
     const finish to_weights = {.rows = w->lse};
     const finish to_slopes = {.rows = w->inner, .weights = w->weights};
+    const product to_p = {.a = w->q,
+                          .lda = w->ldq,
+                          .b = keys,
+                          .panel = words_k * PANEL,
+                          .c = w->weights,
+                          .ldc = LDS,
+                          .m = b->rows,
+                          .n = weights ? r->n : r->width,
+                          .k = words_k,
+                          .strips = strips};
+    const product to_ds = {.a = w->dout,
+                           .lda = w->ldo,
+                           .b = values,
+                           .panel = words_v * PANEL,
+                           .c = w->ds,
+                           .ldc = LDS,
+                           .m = b->rows,
+                           .n = slopes ? r->n : r->width,
+                           .k = words_v,
+                           .strips = strips};
     if (weights)
-        product_weights(w->pairs, b->rows, w->q, w->ldq, keys, words_k * PANEL, words_k, w->weights,
-                        LDS, r->n, strips, &to_weights);
+        product_weights(w->pairs, &to_p, &to_weights);
     else
-        product_scores(w->pairs, b->rows, w->q, w->ldq, keys, words_k * PANEL, words_k, w->weights,
-                       LDS, r->width, strips);
+        product_scores(w->pairs, &to_p);
     if (slopes)
-        product_slopes(w->pairs, b->rows, w->dout, w->ldo, values, words_v * PANEL, words_v, w->ds,
-                       LDS, r->n, strips, &to_slopes);
+        product_slopes(w->pairs, &to_ds, &to_slopes);
     else
-        product_scores(w->pairs, b->rows, w->dout, w->ldo, values, words_v * PANEL, words_v, w->ds,
-                       LDS, r->width, strips);
+        product_scores(w->pairs, &to_ds);
     if (!slopes) drop_begin_run(b, r, &w->drops);
     for (int32_t row = 0; row < b->rows; row++) {
         real *p = w->weights + row * LDS, *ds = w->ds + row * LDS;
@@ -216,17 +242,40 @@ static void do_run(backward *w, const block *b, const run *r) {
         round_rows(b->rows, r->width, w->ds);
         ds_columns = w->ds_columns;
     }
-    const int32_t words = (int32_t)count_words(b->rows, w->pairs);
-    if (w->g->dv)
-        product_columns(w->pairs, r->n, w->weights, LDS, w->dout_panels, (int64_t)words * PANEL,
-                        words, w->dv + at * w->ldo, w->ldo, a->d_value, rows);
-    if (w->g->dk)
-        product_columns(w->pairs, r->n, ds_columns, LDS, w->q_panels, (int64_t)words * PANEL, words,
-                        w->dk + at * w->ldq, w->ldq, a->d_head, rows);
+    const int64_t words = count_words(b->rows, w->pairs);
+    const product to_dv = {.a = w->weights,
+                           .lda = LDS,
+                           .b = w->dout_panels,
+                           .panel = words * PANEL,
+                           .c = w->dv + at * w->ldo,
+                           .ldc = w->ldo,
+                           .m = r->n,
+                           .n = a->d_value,
+                           .k = words,
+                           .strips = rows};
+    const product to_dk = {.a = ds_columns,
+                           .lda = LDS,
+                           .b = w->q_panels,
+                           .panel = words * PANEL,
+                           .c = w->dk + at * w->ldq,
+                           .ldc = w->ldq,
+                           .m = r->n,
+                           .n = a->d_head,
+                           .k = words,
+                           .strips = rows};
+    if (w->g->dv) product_columns(w->pairs, &to_dv);
+    if (w->g->dk) product_columns(w->pairs, &to_dk);
     if (w->g->dq)
-        product_rows(w->pairs, b->rows, w->ds, LDS, w->keys + count_words(at, w->pairs) * PANEL,
-                     count_words(packed, w->pairs) * PANEL, (int32_t)count_words(r->n, w->pairs),
-                     w->dq, w->ldq, a->d_head, strips);
+        product_rows(w->pairs, &(product){.a = w->ds,
+                                          .lda = LDS,
+                                          .b = w->keys + count_words(at, w->pairs) * PANEL,
+                                          .panel = count_words(packed, w->pairs) * PANEL,
+                                          .c = w->dq,
+                                          .ldc = w->ldq,
+                                          .m = b->rows,
+                                          .n = a->d_head,
+                                          .k = count_words(r->n, w->pairs),
+                                          .strips = strips});
 }
 
 /* The gradients that come from sums by relation, and dq. */
@@ -236,8 +285,15 @@ static void end_block(backward *w, const block *b, int32_t h) {
     const int64_t row0 = a->q_layout.start[b->s] + b->i0;
     for (int64_t i = 0; i < b->rows * w->ldq; i++) w->dq[i] *= a->scale;
     if (w->rel_k)
-        product_rows(false, b->rows, w->sums_k, w->ldt, w->rel_k, (int64_t)n * PANEL, n, w->dq,
-                     w->ldq, a->d_head, NULL);
+        product_rows(false, &(product){.a = w->sums_k,
+                                       .lda = w->ldt,
+                                       .b = w->rel_k,
+                                       .panel = (int64_t)n * PANEL,
+                                       .c = w->dq,
+                                       .ldc = w->ldq,
+                                       .m = b->rows,
+                                       .n = a->d_head,
+                                       .k = n});
     if (w->g->dq)
         copy_rows(w->dq, w->ldq, b->rows, a->d_head, 1,
                   w->g->dq + row0 * w->g->lddq + (int64_t)h * a->d_head, w->g->lddq);
@@ -245,12 +301,26 @@ static void end_block(backward *w, const block *b, int32_t h) {
         for (int32_t row = 0; row < (a->rel_k ? b->rows : 1); row++)
             for (int32_t i = 0; i < n; i++)
                 w->dbias[(int64_t)h * n + i] += w->sums_k[row * w->ldt + i];
-    if (w->drel_k)
-        product_columns(false, n, w->sums_k, w->ldt, w->q_panels, (int64_t)b->rows * PANEL, b->rows,
-                        w->drel_k, w->ldq, a->d_head, NULL);
-    if (w->drel_v)
-        product_columns(false, n, w->sums_v, w->ldt, w->dout_panels, (int64_t)b->rows * PANEL,
-                        b->rows, w->drel_v, w->ldo, a->d_value, NULL);
+    const product to_rel_k = {.a = w->sums_k,
+                              .lda = w->ldt,
+                              .b = w->q_panels,
+                              .panel = (int64_t)b->rows * PANEL,
+                              .c = w->drel_k,
+                              .ldc = w->ldq,
+                              .m = n,
+                              .n = a->d_head,
+                              .k = b->rows};
+    const product to_rel_v = {.a = w->sums_v,
+                              .lda = w->ldt,
+                              .b = w->dout_panels,
+                              .panel = (int64_t)b->rows * PANEL,
+                              .c = w->drel_v,
+                              .ldc = w->ldo,
+                              .m = n,
+                              .n = a->d_value,
+                              .k = b->rows};
+    if (w->drel_k) product_columns(false, &to_rel_k);
+    if (w->drel_v) product_columns(false, &to_rel_v);
 }
 
 /* ---- shared gradients: one set of sums a unit ---- */
@@ -315,27 +385,32 @@ static int64_t part_size(const qkv_attention *a, int32_t s) {
            (round_up(a->d_head, VW) + round_up(a->d_value, VW));
 }
 
-/* Writes the sums of dK and dV of keys [keys.from, keys.to), or of `parts` such sums, `size` apart
- * and added in order, to the result. */
+/* Sums of dK and dV, one row a key; or `parts` such sums, `size` reals apart. */
+typedef struct key_sums {
+    const real *dk, *dv;
+    int32_t parts;
+    int64_t size;
+} key_sums;
+
+/* Writes the sums of keys [keys.from, keys.to), parts added in order, to the result. */
 static void write_keys(const qkv_attention *a, const qkv_attention_grad *g, int32_t s, int32_t kv,
-                       range keys, const real *sums_k, const real *sums_v, int32_t parts,
-                       int64_t size) {
+                       range keys, const key_sums *sums) {
     const int64_t ldq = round_up(a->d_head, VW), ldo = round_up(a->d_value, VW);
     const int64_t key0 = a->k_layout.start[s] + keys.from;
     for (int64_t j = 0; j < keys.to - keys.from; j++) {
         real *dk = g->dk ? g->dk + (key0 + j) * g->lddk + (int64_t)kv * a->d_head : NULL;
         real *dv = g->dv ? g->dv + (key0 + j) * g->lddv + (int64_t)kv * a->d_value : NULL;
         for (int32_t c = 0; c < a->d_head && dk; c += VW) {
-            const real *at = sums_k + j * ldq + c;
+            const real *at = sums->dk + j * ldq + c;
             vreal sum = v_load(at);
-            for (int32_t p = 1; p < parts; p++) sum = sum + v_load(at + p * size);
+            for (int32_t p = 1; p < sums->parts; p++) sum = sum + v_load(at + p * sums->size);
             v_store_n(dk + c, LN2 * sum,
                       min32(VW, a->d_head - c)); /* q was scaled by scale·log₂e */
         }
         for (int32_t c = 0; c < a->d_value && dv; c += VW) {
-            const real *at = sums_v + j * ldo + c;
+            const real *at = sums->dv + j * ldo + c;
             vreal sum = v_load(at);
-            for (int32_t p = 1; p < parts; p++) sum = sum + v_load(at + p * size);
+            for (int32_t p = 1; p < sums->parts; p++) sum = sum + v_load(at + p * sums->size);
             v_store_n(dv + c, sum, min32(VW, a->d_value - c));
         }
     }
@@ -379,7 +454,8 @@ static journey plan_journey(const qkv_attention *a, const item *it) {
 static void move_window(backward *w, const item *it, range to) {
     const range from = w->window;
     const int64_t leave = to.from - from.from, stay = from.to - to.from, n = to.to - to.from;
-    write_keys(w->a, w->g, it->s, it->kv, (range){from.from, to.from}, w->dk, w->dv, 1, 0);
+    const key_sums sums = {.dk = w->dk, .dv = w->dv, .parts = 1};
+    write_keys(w->a, w->g, it->s, it->kv, (range){from.from, to.from}, &sums);
     memmove(w->dk, w->dk + leave * w->ldq, (size_t)(stay * w->ldq) * sizeof(real));
     memmove(w->dv, w->dv + leave * w->ldo, (size_t)(stay * w->ldo) * sizeof(real));
     clear(w->dk + stay * w->ldq, (n - stay) * w->ldq);
@@ -479,9 +555,10 @@ bool KERN_NAME(attention_grad)(const qkv_attention *a, const qkv_attention_grad 
         if (!bt.sums || !do_batch(a, g, &bt)) return false;
         const range keys = {0, qkv_layout_len(&a->k_layout, s)};
         for (int32_t kv = 0; kv < a->kv_heads; kv++) {
-            const real *sums = bt.sums + (int64_t)kv * parts * part_size(a, s);
-            write_keys(a, g, s, kv, keys, sums, sums + keys.to * round_up(a->d_head, VW), parts,
-                       part_size(a, s));
+            key_sums sums = {.parts = parts, .size = part_size(a, s)};
+            sums.dk = bt.sums + (int64_t)kv * parts * sums.size;
+            sums.dv = sums.dk + keys.to * round_up(a->d_head, VW);
+            write_keys(a, g, s, kv, keys, &sums);
         }
     }
     return true;

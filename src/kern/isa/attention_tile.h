@@ -14,12 +14,7 @@
 #include "kern/isa/math.h"
 #include "kern/isa/pairs.h"
 
-#define PANEL (2 * VW)
-#if VW == 16
-#define STRIP 8 /* 64 queries and 128 keys are whole strips */
-#else
-#define STRIP 6
-#endif
+#define PANEL  (2 * VW)
 #define INLINE static inline __attribute__((always_inline))
 /* A product has all registers to itself. Not every file needs every product. */
 #define OUT_OF_LINE __attribute__((noinline, unused))
@@ -30,85 +25,81 @@ static inline int64_t round_up(int64_t n, int64_t unit) {
 
 /* s += a·b, words or reals */
 INLINE void add_word(bool pairs, vreal *s, vreal a, vreal b) {
-    if (!pairs) {
+    if (pairs)
+        v_add_pairs(s, a, b);
+    else
         v_add_product(s, a, b);
-        return;
-    }
-    *s = v_dot_pairs(a, b, *s);
-#ifdef __AVX512F__
-    __asm__ volatile("" : "+v"(*s)); /* in order: see v_add_product */
-#endif
 }
 
 /* 2ˣ; for words, where bf16 follows, by half as many instructions: within 8·10⁻⁵, bf16 having 4·10⁻³. */
 INLINE vreal weight_of_score(bool pairs, vreal x) {
-#ifdef __AVX512BF16__
-    if (pairs) {
-        const vreal r =
-            (vreal)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-        vreal p = v_fma(v_set(0.07802181f), r, v_set(0.22606808f));
-        p = v_fma(p, r, v_set(0.69583476f));
-        p = v_fma(p, r, v_set(0.99992496f));
-        return (vreal)_mm512_scalef_ps((__m512)p, (__m512)x); /* times 2 to the floor of x */
-    }
-#endif
-    (void)pairs;
-    return v_exp2_bounded(x);
-}
-
-/* One register tile: mr ≤ STRIP rows by nv vectors; mr, nv and the flags are constants where it is
- * inlined. */
-INLINE void tile(bool pairs, int mr, int nv, bool by_column, bool add, const real *a, int64_t lda,
-                 const real *b, int64_t k, real *c, int64_t ldc) {
-    vreal sum[STRIP][2];
-    V_UNROLL(8)
-    for (int i = 0; i < mr; i++)
-        for (int v = 0; v < nv; v++) sum[i][v] = add ? v_load(c + i * ldc + v * VW) : v_set(0);
-    for (int64_t p = 0; p < k; p++) {
-        vreal right[2];
-        for (int v = 0; v < nv; v++) right[v] = v_load(b + p * PANEL + v * VW);
-        V_UNROLL(8)
-        for (int i = 0; i < mr; i++) {
-            const vreal left = v_set(by_column ? a[p * lda + i] : a[i * lda + p]);
-            for (int v = 0; v < nv; v++) add_word(pairs, &sum[i][v], left, right[v]);
-        }
-    }
-    V_UNROLL(8)
-    for (int i = 0; i < mr; i++)
-        for (int v = 0; v < nv; v++) v_store(c + i * ldc + v * VW, sum[i][v]);
-}
-
-#define TILE_ROWS(mr)                                                                              \
-    case mr:                                                                                       \
-        if (nv == 2)                                                                               \
-            tile(pairs, mr, 2, by_column, add, a, lda, b, k, c, ldc);                              \
-        else                                                                                       \
-            tile(pairs, mr, 1, by_column, add, a, lda, b, k, c, ldc);                              \
-        break;
-
-INLINE void tile_any(bool pairs, int mr, int nv, bool by_column, bool add, const real *a,
-                     int64_t lda, const real *b, int64_t k, real *c, int64_t ldc) {
-    if (mr == STRIP && nv == 2) { /* nearly always: a branch that predicts beats a jump table */
-        tile(pairs, STRIP, 2, by_column, add, a, lda, b, k, c, ldc);
-        return;
-    }
-    switch (mr) {
-        TILE_ROWS(1)
-        TILE_ROWS(2)
-        TILE_ROWS(3)
-        TILE_ROWS(4)
-        TILE_ROWS(5)
-        TILE_ROWS(6)
-#if STRIP == 8
-        TILE_ROWS(7)
-        TILE_ROWS(8)
-#endif
-    }
+    if (!pairs || !HAS_EXPONENTS) return v_exp2_bounded(x);
+    const vreal r = v_from_floor(x);
+    vreal p = v_fma(v_set(0.07802181f), r, v_set(0.22606808f));
+    p = v_fma(p, r, v_set(0.69583476f));
+    p = v_fma(p, r, v_set(0.99992496f));
+    return v_times_exp2(p, x);
 }
 
 typedef struct range {
     int32_t from, to;
 } range;
+
+/* C = A·B or C += A·B: m × n, over k */
+typedef struct product {
+    const real *a, *b;
+    real *c;
+    int64_t lda, ldc;
+    int64_t panel; /* reals from one panel of B to the next */
+    int64_t k;
+    int32_t m, n;
+    const range *strips; /* of each strip of rows the columns or the k that matter (NULL: all) */
+} product;
+
+/* Where one register tile of a product lies. */
+typedef struct panel_tile {
+    const real *a, *b;
+    real *c;
+    int64_t lda, ldc, k;
+} panel_tile;
+
+/* One register tile: mr ≤ STRIP rows by nv vectors; mr, nv and the flags are constants where it is
+ * inlined. */
+INLINE void tile(bool pairs, int mr, int nv, bool by_column, bool add, const panel_tile *t) {
+    vreal sum[STRIP][2];
+    V_UNROLL(8)
+    for (int i = 0; i < mr; i++)
+        for (int v = 0; v < nv; v++)
+            sum[i][v] = add ? v_load(t->c + i * t->ldc + v * VW) : v_set(0);
+    for (int64_t p = 0; p < t->k; p++) {
+        vreal right[2];
+        for (int v = 0; v < nv; v++) right[v] = v_load(t->b + p * PANEL + v * VW);
+        V_UNROLL(8)
+        for (int i = 0; i < mr; i++) {
+            const vreal left = v_set(by_column ? t->a[p * t->lda + i] : t->a[i * t->lda + p]);
+            for (int v = 0; v < nv; v++) add_word(pairs, &sum[i][v], left, right[v]);
+        }
+    }
+    V_UNROLL(8)
+    for (int i = 0; i < mr; i++)
+        for (int v = 0; v < nv; v++) v_store(t->c + i * t->ldc + v * VW, sum[i][v]);
+}
+
+#define TILE_ROWS(mr)                                                                              \
+    case mr:                                                                                       \
+        if (nv == 2)                                                                               \
+            tile(pairs, mr, 2, by_column, add, t);                                                 \
+        else                                                                                       \
+            tile(pairs, mr, 1, by_column, add, t);                                                 \
+        break;
+
+INLINE void tile_any(bool pairs, int mr, int nv, bool by_column, bool add, const panel_tile *t) {
+    if (mr == STRIP && nv == 2) { /* nearly always: a branch that predicts beats a jump table */
+        tile(pairs, STRIP, 2, by_column, add, t);
+        return;
+    }
+    switch (mr) { UP_TO(STRIP, TILE_ROWS) }
+}
 
 /* What a tile of scores becomes before it leaves the registers. */
 typedef struct finish {
@@ -122,8 +113,7 @@ typedef struct finish {
 
 /* C = exp2(start + A·B), or (weights given) C = weights·(start + A·B); mr is a constant where it is
  * inlined. */
-INLINE void tile_finished(bool pairs, int mr, bool slopes, const real *a, int64_t lda,
-                          const real *b, int64_t k, real *c, int64_t ldc, const finish *f) {
+INLINE void tile_finished(bool pairs, int mr, bool slopes, const panel_tile *t, const finish *f) {
     vreal sum[STRIP][2];
     V_UNROLL(8)
     for (int i = 0; i < mr; i++)
@@ -131,11 +121,11 @@ INLINE void tile_finished(bool pairs, int mr, bool slopes, const real *a, int64_
             sum[i][v] = v_set(f->rows[i]);
             if (!slopes) sum[i][v] = sum[i][v] + v_load(f->columns + v * VW);
         }
-    for (int64_t p = 0; p < k; p++) {
-        const vreal right[2] = {v_load(b + p * PANEL), v_load(b + p * PANEL + VW)};
+    for (int64_t p = 0; p < t->k; p++) {
+        const vreal right[2] = {v_load(t->b + p * PANEL), v_load(t->b + p * PANEL + VW)};
         V_UNROLL(8)
         for (int i = 0; i < mr; i++) {
-            const vreal left = v_set(a[i * lda + p]);
+            const vreal left = v_set(t->a[i * t->lda + p]);
             add_word(pairs, &sum[i][0], left, right[0]);
             add_word(pairs, &sum[i][1], left, right[1]);
         }
@@ -144,10 +134,10 @@ INLINE void tile_finished(bool pairs, int mr, bool slopes, const real *a, int64_
     for (int i = 0; i < mr; i++) {
         for (int v = 0; v < 2; v++) {
             if (slopes)
-                sum[i][v] = sum[i][v] * v_load(f->weights + i * ldc + v * VW);
+                sum[i][v] = sum[i][v] * v_load(f->weights + i * t->ldc + v * VW);
             else
                 sum[i][v] = weight_of_score(pairs, sum[i][v]);
-            v_store(c + i * ldc + v * VW, sum[i][v]);
+            v_store(t->c + i * t->ldc + v * VW, sum[i][v]);
         }
         if (!slopes && f->sums)
             v_store(f->sums + i * VW, v_load(f->sums + i * VW) + (sum[i][0] + sum[i][1]));
@@ -156,117 +146,123 @@ INLINE void tile_finished(bool pairs, int mr, bool slopes, const real *a, int64_
     }
 }
 
-INLINE void tile_finished_any(bool pairs, int mr, bool slopes, const real *a, int64_t lda,
-                              const real *b, int64_t k, real *c, int64_t ldc, const finish *f) {
+INLINE void tile_finished_any(bool pairs, int mr, bool slopes, const panel_tile *t,
+                              const finish *f) {
 #define ROWS_OF(mr)                                                                                \
     case mr:                                                                                       \
-        tile_finished(pairs, mr, slopes, a, lda, b, k, c, ldc, f);                                 \
+        tile_finished(pairs, mr, slopes, t, f);                                                    \
         break;
-    switch (mr) {
-        ROWS_OF(1)
-        ROWS_OF(2)
-        ROWS_OF(3)
-        ROWS_OF(4)
-        ROWS_OF(5)
-        ROWS_OF(6)
-#if STRIP == 8
-        ROWS_OF(7)
-        ROWS_OF(8)
-#endif
-    }
+    switch (mr) { UP_TO(STRIP, ROWS_OF) }
 #undef ROWS_OF
 }
 
-/* All panels of C, of a strip only those that `columns` of it touches (NULL: all); n columns are no
- * padding. `rows` and `weights` of `whole` start at C's first row and column. */
-INLINE void product_finished(bool pairs, bool slopes, int32_t m, const real *a, int64_t lda,
-                             const real *b, int64_t panel, int64_t k, real *c, int64_t ldc,
-                             int32_t n, const range *columns, const finish *whole) {
-    for (int32_t j = 0; j < n; j += PANEL, b += panel) {
+/* The tile of C at row i, column j, over all k; b is the panel of column j. */
+INLINE panel_tile tile_at(const product *p, const real *b, int32_t i, int32_t j) {
+    return (panel_tile){.a = p->a + i * p->lda,
+                        .b = b,
+                        .c = p->c + i * p->ldc + j,
+                        .lda = p->lda,
+                        .ldc = p->ldc,
+                        .k = p->k};
+}
+
+/* Does nobody ask for columns [j, j + PANEL) of strip s? */
+INLINE bool unseen(const product *p, int32_t s, int32_t j) {
+    return p->strips && (p->strips[s].from >= j + PANEL || p->strips[s].to <= j);
+}
+
+/* All panels of C, of a strip only those that its columns touch; n columns are no padding. `rows`
+ * and `weights` of `whole` start at C's first row and column. */
+INLINE void product_finished(bool pairs, bool slopes, const product *p, const finish *whole) {
+    const real *b = p->b;
+    for (int32_t j = 0; j < p->n; j += PANEL, b += p->panel) {
         real start[PANEL];
-        for (int32_t i = 0; i < PANEL; i++) start[i] = j + i < n ? 0 : -FAR;
-        for (int32_t i = 0, s = 0; i < m; i += STRIP, s++) {
-            if (columns && (columns[s].from >= j + PANEL || columns[s].to <= j)) continue;
+        for (int32_t i = 0; i < PANEL; i++) start[i] = j + i < p->n ? 0 : -FAR;
+        for (int32_t i = 0, s = 0; i < p->m; i += STRIP, s++) {
+            if (unseen(p, s, j)) continue;
             const finish f = {.rows = whole->rows + i,
                               .columns = start,
                               .sums = whole->sums ? whole->sums + i * VW : NULL,
-                              .weights = slopes ? whole->weights + i * ldc + j : NULL};
-            tile_finished_any(pairs, m - i < STRIP ? m - i : STRIP, slopes, a + i * lda, lda, b, k,
-                              c + i * ldc + j, ldc, &f);
+                              .weights = slopes ? whole->weights + i * p->ldc + j : NULL};
+            const panel_tile t = tile_at(p, b, i, j);
+            tile_finished_any(pairs, p->m - i < STRIP ? p->m - i : STRIP, slopes, &t, &f);
         }
     }
 }
 
 /* C = exp2(rows + A·B), and the sums of its rows */
-static OUT_OF_LINE void product_weights(bool pairs, int32_t m, const real *a, int64_t lda,
-                                        const real *b, int64_t panel, int64_t k, real *c,
-                                        int64_t ldc, int32_t n, const range *columns,
-                                        const finish *f) {
+static OUT_OF_LINE void product_weights(bool pairs, const product *given, const finish *f) {
+    const product p = *given; /* a copy whose fields no store can change stays in registers */
     if (HAS_PAIRS && pairs)
-        product_finished(true, false, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+        product_finished(true, false, &p, f);
     else
-        product_finished(false, false, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+        product_finished(false, false, &p, f);
 }
 
 /* C = weights·(rows + A·B) */
-static OUT_OF_LINE void product_slopes(bool pairs, int32_t m, const real *a, int64_t lda,
-                                       const real *b, int64_t panel, int64_t k, real *c,
-                                       int64_t ldc, int32_t n, const range *columns,
-                                       const finish *f) {
+static OUT_OF_LINE void product_slopes(bool pairs, const product *given, const finish *f) {
+    const product p = *given;
     if (HAS_PAIRS && pairs)
-        product_finished(true, true, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+        product_finished(true, true, &p, f);
     else
-        product_finished(false, true, m, a, lda, b, panel, k, c, ldc, n, columns, f);
+        product_finished(false, true, &p, f);
 }
 
-/* C = A·B by rows of A, only the panels of C that `columns` of the row's strip touches (NULL: all).
- */
-static OUT_OF_LINE void product_scores(bool pairs, int32_t m, const real *a, int64_t lda,
-                                       const real *b, int64_t panel, int64_t k, real *c,
-                                       int64_t ldc, int32_t n, const range *columns) {
-    for (int32_t j = 0; j < n; j += PANEL, b += panel)
-        for (int32_t i = 0, s = 0; i < m; i += STRIP, s++) {
-            if (columns && (columns[s].from >= j + PANEL || columns[s].to <= j)) continue;
-            const int mr = m - i < STRIP ? m - i : STRIP, nv = n - j > VW ? 2 : 1;
-            if (HAS_PAIRS && pairs)
-                tile_any(true, mr, nv, false, false, a + i * lda, lda, b, k, c + i * ldc + j, ldc);
-            else
-                tile_any(false, mr, nv, false, false, a + i * lda, lda, b, k, c + i * ldc + j, ldc);
+/* C = A·B by rows of A, of a strip only the panels that its columns touch. */
+INLINE void product_seen(bool pairs, const product *p) {
+    const real *b = p->b;
+    for (int32_t j = 0; j < p->n; j += PANEL, b += p->panel)
+        for (int32_t i = 0, s = 0; i < p->m; i += STRIP, s++) {
+            if (unseen(p, s, j)) continue;
+            const panel_tile t = tile_at(p, b, i, j);
+            tile_any(pairs, p->m - i < STRIP ? p->m - i : STRIP, p->n - j > VW ? 2 : 1, false,
+                     false, &t);
         }
 }
 
-/* C += A·B, for each strip of rows only k in `inner` (NULL: all), which counts no words: where a word is half in it, the
- * other half of A is 0. */
-INLINE void product(bool pairs, bool by_column, int32_t m, const real *a, int64_t lda,
-                    const real *b, int64_t panel, int32_t k, real *c, int64_t ldc, int32_t n,
-                    const range *inner) {
-    for (int32_t j = 0; j < n; j += PANEL, b += panel)
-        for (int32_t i = 0, s = 0; i < m; i += STRIP, s++) {
-            range r = inner ? inner[s] : (range){0, k};
+static OUT_OF_LINE void product_scores(bool pairs, const product *given) {
+    const product p = *given;
+    if (HAS_PAIRS && pairs)
+        product_seen(true, &p);
+    else
+        product_seen(false, &p);
+}
+
+/* C += A·B, for each strip of rows only its k, which count no words: where a word is half in them,
+ * the other half of A is 0. */
+INLINE void product_any(bool pairs, bool by_column, const product *p) {
+    const real *b = p->b;
+    for (int32_t j = 0; j < p->n; j += PANEL, b += p->panel)
+        for (int32_t i = 0, s = 0; i < p->m; i += STRIP, s++) {
+            range r = p->strips ? p->strips[s] : (range){0, (int32_t)p->k};
             if (r.from >= r.to) continue;
-            if (inner && pairs) r = (range){r.from / 2, (r.to + 1) / 2};
-            const real *from = by_column ? a + i + r.from * lda : a + i * lda + r.from;
-            tile_any(pairs, m - i < STRIP ? m - i : STRIP, n - j > VW ? 2 : 1, by_column, true,
-                     from, lda, b + (int64_t)r.from * PANEL, r.to - r.from, c + i * ldc + j, ldc);
+            if (p->strips && pairs) r = (range){r.from / 2, (r.to + 1) / 2};
+            const panel_tile t = {.a = by_column ? p->a + i + r.from * p->lda
+                                                 : p->a + i * p->lda + r.from,
+                                  .b = b + (int64_t)r.from * PANEL,
+                                  .c = p->c + i * p->ldc + j,
+                                  .lda = p->lda,
+                                  .ldc = p->ldc,
+                                  .k = r.to - r.from};
+            tile_any(pairs, p->m - i < STRIP ? p->m - i : STRIP, p->n - j > VW ? 2 : 1, by_column,
+                     true, &t);
         }
 }
 
-static OUT_OF_LINE void product_rows(bool pairs, int32_t m, const real *a, int64_t lda,
-                                     const real *b, int64_t panel, int32_t k, real *c, int64_t ldc,
-                                     int32_t n, const range *inner) {
+static OUT_OF_LINE void product_rows(bool pairs, const product *given) {
+    const product p = *given;
     if (HAS_PAIRS && pairs)
-        product(true, false, m, a, lda, b, panel, k, c, ldc, n, inner);
+        product_any(true, false, &p);
     else
-        product(false, false, m, a, lda, b, panel, k, c, ldc, n, inner);
+        product_any(false, false, &p);
 }
 
-static OUT_OF_LINE void product_columns(bool pairs, int32_t m, const real *a, int64_t lda,
-                                        const real *b, int64_t panel, int32_t k, real *c,
-                                        int64_t ldc, int32_t n, const range *inner) {
+static OUT_OF_LINE void product_columns(bool pairs, const product *given) {
+    const product p = *given;
     if (HAS_PAIRS && pairs)
-        product(true, true, m, a, lda, b, panel, k, c, ldc, n, inner);
+        product_any(true, true, &p);
     else
-        product(false, true, m, a, lda, b, panel, k, c, ldc, n, inner);
+        product_any(false, true, &p);
 }
 
 /* ---- packing ---- */
@@ -278,10 +274,18 @@ static inline int64_t panels_size(int64_t rows, int64_t cols) {
     return rows * round_up(cols, PANEL);
 }
 
+/* factor·x, rows × cols: what a product is to read. */
+typedef struct operand {
+    const real *x;
+    int64_t ld, rows, cols;
+    real factor;
+} operand;
+
 /* Panels of columns: B[k = row][n = column] = factor·x; a panel has PANEL words for each of its k. */
-static inline void pack_columns(bool pairs, const real *x, int64_t ld, int64_t rows, int64_t cols,
-                                real factor, real *out) {
-    const vreal f = v_set(factor);
+static inline void pack_columns(bool pairs, const operand *from, real *out) {
+    const real *x = from->x;
+    const int64_t ld = from->ld, rows = from->rows, cols = from->cols;
+    const vreal f = v_set(from->factor);
     const int64_t words = count_words(rows, pairs);
     for (int64_t c = 0; c < cols; c += VW) {
         const int64_t n = cols - c < VW ? cols - c : VW;
@@ -362,13 +366,14 @@ static inline void copy_rows(const real *x, int64_t ldx, int64_t rows, int64_t c
 }
 
 /* The same for an operand of products: with `pairs` as words of adjacent columns. */
-static inline void copy_words(bool pairs, const real *x, int64_t ldx, int64_t rows, int64_t cols,
-                              real factor, real *y, int64_t ldy) {
+static inline void copy_words(bool pairs, const operand *from, real *y, int64_t ldy) {
+    const real *x = from->x, factor = from->factor;
+    const int64_t ldx = from->ld, cols = from->cols;
     if (!HAS_PAIRS || !pairs) {
-        copy_rows(x, ldx, rows, cols, factor, y, ldy);
+        copy_rows(x, ldx, from->rows, cols, factor, y, ldy);
         return;
     }
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < from->rows; r++)
         for (int64_t c = 0; c < cols; c += 2 * VW) {
             const vreal first = factor * load_some(x + r * ldx + c, cols - c),
                         second = factor * load_some(x + r * ldx + c + VW, cols - c - VW);

@@ -47,13 +47,12 @@ static void lstm_grad_row(const real *g, const real *c_prev, const real *c, cons
     }
 }
 
-void KERN_NAME(lstm_grad)(const real *gates, const real *c_prev, const real *c, const real *da,
-                          real *dc, real *dgates, int64_t rows, int64_t k, int64_t ld_gates,
-                          int64_t ld_dgates) {
-    QKV_PARALLEL_FOR_IF(rows * k * 4 >= QKV_PARALLEL_FROM)
-    for (int64_t r = 0; r < rows; r++)
-        lstm_grad_row(gates + r * ld_gates, c_prev + r * k, c + r * k, da + r * k, dc + r * k,
-                      dgates + r * ld_dgates, k);
+void KERN_NAME(lstm_grad)(const qkv_lstm_grad *spec) {
+    const int64_t k = spec->k;
+    QKV_PARALLEL_FOR_IF(spec->rows * k * 4 >= QKV_PARALLEL_FROM)
+    for (int64_t r = 0; r < spec->rows; r++)
+        lstm_grad_row(spec->gates + r * spec->ld_gates, spec->c_prev + r * k, spec->c + r * k,
+                      spec->da + r * k, spec->dc + r * k, spec->dgates + r * spec->ld_dgates, k);
 }
 
 static void gru_row(real *g, const real *hn, const real *h_prev, real *h, int64_t k) {
@@ -67,15 +66,20 @@ static void gru_row(real *g, const real *hn, const real *h_prev, real *h, int64_
     }
 }
 
-void KERN_NAME(gru)(real *gates, const real *hn, const real *h_prev, real *h, int64_t rows,
-                    int64_t k, int64_t ld_gates, int64_t ld_hn) {
-    QKV_PARALLEL_FOR_IF(rows * k * 3 >= QKV_PARALLEL_FROM)
-    for (int64_t r = 0; r < rows; r++)
-        gru_row(gates + r * ld_gates, hn + r * ld_hn, h_prev + r * k, h + r * k, k);
+void KERN_NAME(gru)(const qkv_gru_step *spec) {
+    const int64_t k = spec->k;
+    QKV_PARALLEL_FOR_IF(spec->rows * k * 3 >= QKV_PARALLEL_FROM)
+    for (int64_t r = 0; r < spec->rows; r++)
+        gru_row(spec->gates + r * spec->ld_gates, spec->hn + r * spec->ld_hn, spec->h_prev + r * k,
+                spec->h + r * k, k);
 }
 
-static void gru_grad_row(const real *g, const real *hn, const real *h_prev, const real *dh,
-                         real *dh_prev, real *dg, real *dhn, int64_t k) {
+static void gru_grad_row(const qkv_gru_grad *spec, int64_t row) {
+    const int64_t k = spec->k;
+    const real *g = spec->gates + row * spec->ld_gates, *hn = spec->hn + row * spec->ld_hn;
+    const real *h_prev = spec->h_prev + row * k, *dh = spec->dh + row * k;
+    real *dg = spec->dgates + row * spec->ld_dgates, *dhn = spec->dhn + row * spec->ld_dhn;
+    real *dh_prev = spec->dh_prev + row * k;
     FOR_LANES(i, n, k) {
         vreal r = v_load_n(g + i, n), z = v_load_n(g + k + i, n), t = v_load_n(g + 2 * k + i, n);
         vreal d = v_load_n(dh + i, n), e = d * (1 - z) * (1 - t * t);
@@ -87,11 +91,7 @@ static void gru_grad_row(const real *g, const real *hn, const real *h_prev, cons
     }
 }
 
-void KERN_NAME(gru_grad)(const real *gates, const real *hn, const real *h_prev, const real *dh,
-                         real *dh_prev, real *dgates, real *dhn, int64_t rows, int64_t k,
-                         int64_t ld_gates, int64_t ld_hn, int64_t ld_dgates, int64_t ld_dhn) {
-    QKV_PARALLEL_FOR_IF(rows * k * 3 >= QKV_PARALLEL_FROM)
-    for (int64_t r = 0; r < rows; r++)
-        gru_grad_row(gates + r * ld_gates, hn + r * ld_hn, h_prev + r * k, dh + r * k,
-                     dh_prev + r * k, dgates + r * ld_dgates, dhn + r * ld_dhn, k);
+void KERN_NAME(gru_grad)(const qkv_gru_grad *spec) {
+    QKV_PARALLEL_FOR_IF(spec->rows * spec->k * 3 >= QKV_PARALLEL_FROM)
+    for (int64_t r = 0; r < spec->rows; r++) gru_grad_row(spec, r);
 }

@@ -9,15 +9,6 @@
 
 #include "kern/isa/pairs.h"
 
-/* Registers decide: MR·2 sums, 2 vectors of B and one value of A must fit in 16 (AVX2, SSE) or 32
- * (AVX-512). */
-#if VW == 16
-#define MR 14
-#elif VW == 8
-#define MR 6
-#else
-#define MR 4
-#endif
 #define NR (2 * VW)
 #ifndef KC
 #define KC 512 /* NR·KC reals of B stay in the L1 cache while the rows of A pass by */

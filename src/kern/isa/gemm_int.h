@@ -13,11 +13,6 @@
 
 #include "kern/isa/gemm.h"
 
-#if VW == 16
-#define WORD_INPUTS 4
-#else
-#define WORD_INPUTS 2
-#endif
 #define QUANT_STEP (4 * VW) /* inputs packed at a time */
 
 /* Rows are filled with zeros to whole steps and groups. */
@@ -26,10 +21,6 @@ static inline int64_t int_whole(int64_t k) {
     return (k + unit - 1) / unit * unit;
 }
 
-typedef float vfloat __attribute__((vector_size(VW * 4), aligned(4), may_alias));
-typedef int32_t vword __attribute__((vector_size(VW * 4), aligned(4), may_alias));
-typedef int16_t vshort __attribute__((vector_size(VW * 4), aligned(4), may_alias));
-
 static inline vword i_load(const int32_t *p) {
     return *(const vword *)p;
 }
@@ -37,31 +28,21 @@ static inline void i_store(int32_t *p, vword x) {
     *(vword *)p = x;
 }
 
-#if VW == 16 && !defined(__AVX512VNNI__)
-#define EMULATED                                                                                   \
-    __attribute__((noinline, unused)) /* by the hundred, inlined, it takes a minute to compile */
+/* Transposes a VW×VW block of words. */
+static inline void i_transpose(vword x[VW]) {
+#ifdef QKV_DOUBLE
+    for (int i = 0; i < VW; i++)
+        for (int j = 0; j < i; j++) {
+            const int32_t other = x[i][j];
+            x[i][j] = x[j][i], x[j][i] = other;
+        }
 #else
-#define EMULATED inline __attribute__((always_inline))
-#endif
-
-/* s += Σ over the inputs of a word a·b */
-static EMULATED void int_add_words(vword *s, vword a, vword b) {
-#if defined(__AVX512VNNI__)
-    *s = (vword)_mm512_dpbusd_epi32((__m512i)*s, (__m512i)a, (__m512i)b);
-    __asm__ volatile("" : "+v"(*s));
-#elif VW == 16
-    V_UNROLL(4)
-    for (int q = 0; q < 4; q++) *s += (a >> 8 * q & 255) * (b << (24 - 8 * q) >> 24);
-#elif defined(__AVX2__)
-    __m256i product;
-    __asm__ volatile("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
-                     : "+x"(*s), "=&x"(product)
-                     : "x"(a), "x"(b));
-#elif defined(__SSE2__)
-    *s += (vword)__builtin_ia32_pmaddwd128((__attribute__((vector_size(16))) short)a,
-                                           (__attribute__((vector_size(16))) short)b);
-#else
-    *s += (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+    vreal t[VW]; /* shuffles move bits, whatever they mean */
+    V_UNROLL(16)
+    for (int i = 0; i < VW; i++) t[i] = (vreal)x[i];
+    v_transpose(t);
+    V_UNROLL(16)
+    for (int i = 0; i < VW; i++) x[i] = (vword)t[i];
 #endif
 }
 
@@ -107,11 +88,6 @@ static inline bool gemm_int_in_place(void) {
 int_tile_fn KERN_NAME(gemm_int_tile_of)(int mr);
 
 /* At most INT_FEW rows of int8 weights: outputs [col0, col1). scratch has (INT_FEW + 1)·(words of a row) places. */
-#if VW == 16
-#define INT_FEW 8
-#else
-#define INT_FEW 4
-#endif
 void KERN_NAME(gemm_int_few)(const qkv_gemm *g, int64_t col0, int64_t col1, int32_t *scratch);
 
 /* act and pre of a finished tile; from gemm.c */

@@ -36,11 +36,13 @@ static INLINE void dot(const few_rows *x, const int8_t *w, int64_t k, const int 
         __builtin_prefetch(w + p + AHEAD);
         const vword bytes = load_bytes(w + p, k - p);
         const int64_t at = p / WORD_INPUTS;
-#if WORD_INPUTS == 4
-        const vword without_sign = bytes ^ SIGNS;
-        V_UNROLL(8)
-        for (int i = 0; i < m; i++) int_add_words(&s[i][0], without_sign, i_load(x->words[i] + at));
-#else
+        if (WORD_INPUTS == 4) {
+            const vword without_sign = bytes ^ SIGNS;
+            V_UNROLL(8)
+            for (int i = 0; i < m; i++)
+                int_add_words(&s[i][0], without_sign, i_load(x->words[i] + at));
+            continue;
+        }
         const vword even = (vword)((vshort)((vshort)bytes << 8) >> 8),
                     odd = (vword)((vshort)bytes >> 8);
         V_UNROLL(8)
@@ -48,7 +50,6 @@ static INLINE void dot(const few_rows *x, const int8_t *w, int64_t k, const int 
             int_add_words(&s[i][0], i_load(x->words[i] + at), even);
             int_add_words(&s[i][1], i_load(x->words[i] + at + VW), odd);
         }
-#endif
     }
     V_UNROLL(8)
     for (int i = 0; i < m; i++) lanes[i * VW] = s[i][0] + s[i][1];
@@ -56,20 +57,13 @@ static INLINE void dot(const few_rows *x, const int8_t *w, int64_t k, const int 
 
 /* Of VW vectors the sums of the lanes, as one vector. */
 static INLINE vword add_lanes(const vword *lanes) {
-#if VW >= 8
-    vreal turned[VW]; /* shuffles move bits, whatever they mean */
+    vword turned[VW];
     memcpy(turned, lanes, sizeof turned);
-    v_transpose(turned);
-    vword sum = (vword)turned[0];
+    i_transpose(turned);
+    vword sum = turned[0];
     V_UNROLL(16)
-    for (int j = 1; j < VW; j++) sum += (vword)turned[j];
+    for (int j = 1; j < VW; j++) sum += turned[j];
     return sum;
-#else
-    vword sum = {0};
-    for (int i = 0; i < VW; i++)
-        for (int j = 0; j < VW; j++) sum[i] += lanes[i][j];
-    return sum;
-#endif
 }
 
 static INLINE void outputs(const qkv_gemm *g, const few_rows *x, int64_t col0, int64_t col1,
@@ -96,15 +90,15 @@ static INLINE void outputs(const qkv_gemm *g, const few_rows *x, int64_t col0, i
 /* Words as gemm_int_row writes them, but with their signs, or those of odd places VW further on. Returns the excess. */
 static int32_t part(const int32_t *from, int64_t whole, int32_t *to) {
     const int64_t words = whole / WORD_INPUTS;
+    if (WORD_INPUTS == 2) {
+        for (int64_t p = 0; p < words; p += 2 * VW)
+            for (int i = 0; i < VW; i++)
+                to[p + i] = from[p + 2 * i], to[p + VW + i] = from[p + 2 * i + 1];
+        return 0;
+    }
     int32_t sum = 0;
-#if WORD_INPUTS == 4
     for (int64_t p = 0; p < words; p++) to[p] = from[p] ^ SIGNS;
     for (int64_t p = 0; p < whole; p++) sum += ((const int8_t *)to)[p];
-#else
-    for (int64_t p = 0; p < words; p += 2 * VW)
-        for (int i = 0; i < VW; i++)
-            to[p + i] = from[p + 2 * i], to[p + VW + i] = from[p + 2 * i + 1];
-#endif
     return 128 * sum;
 }
 
@@ -123,16 +117,7 @@ void KERN_NAME(gemm_int_few)(const qkv_gemm *g, int64_t col0, int64_t col1, int3
     case n:                                                                                        \
         outputs(g, &x, col0, col1, n);                                                             \
         break;
-        ROWS(1)
-        ROWS(2)
-        ROWS(3)
-        ROWS(4)
-#if INT_FEW > 4
-        ROWS(5)
-        ROWS(6)
-        ROWS(7)
-        ROWS(8)
-#endif
+        UP_TO(INT_FEW, ROWS)
 #undef ROWS
     }
     if (g->act != QKV_ACT_NONE || g->pre) KERN_NAME(gemm_finish)(g, col0, m, col1 - col0);

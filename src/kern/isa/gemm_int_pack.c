@@ -23,23 +23,18 @@ static int32_t largest_bits(const real *x, int64_t k) {
 
 /* VW words' worth of bytes or halves, in the order that gemm_int.h tells. */
 static inline void store_words(vword q, int64_t step, int32_t *out) {
-#if WORD_INPUTS == 4
     typedef uint8_t vbyte __attribute__((vector_size(VW)));
-    const vbyte bytes = __builtin_convertvector(q + 128, vbyte);
-    int32_t words[VW / 4];
-    memcpy(words, &bytes, sizeof words);
-    for (int i = 0; i < VW / 4; i++) out[i * step] = words[i];
-#else
     typedef int16_t vhalf __attribute__((vector_size(VW * 2)));
-    const vhalf in_order = __builtin_convertvector(q, vhalf);
-#if VW == 8
-    const vhalf halves = __builtin_shufflevector(in_order, in_order, 0, 2, 1, 3, 4, 6, 5, 7);
-#else
-    const vhalf halves = __builtin_shufflevector(in_order, in_order, 0, 2, 1, 3);
-#endif
-    (void)step; /* rows are read in place */
-    memcpy(out, &halves, sizeof halves);
-#endif
+    if (WORD_INPUTS == 4) {
+        const vbyte bytes = __builtin_convertvector(q + 128, vbyte);
+        int32_t words[VW / 4];
+        memcpy(words, &bytes, sizeof words);
+        for (int i = 0; i < VW / 4; i++) out[i * step] = words[i];
+    } else { /* rows are read in place: no step */
+        const vhalf in_order = __builtin_convertvector(q, vhalf),
+                    halves = V_MIX(in_order, in_order, 0, 2, 1, 3);
+        memcpy(out, &halves, sizeof halves);
+    }
 }
 
 float KERN_NAME(gemm_int_row)(const real *x, int64_t k, int64_t step, int32_t *out) {
@@ -77,81 +72,46 @@ static void row_bytes(const qkv_weight *w, int64_t row, int64_t p, int8_t *out) 
         out[j - p] = (int8_t)((x[j / 32 * 16 + j % 16] >> (j % 32 < 16 ? 0 : 4) & 15) - 8);
 }
 
-#if VW >= 8
-typedef int8_t vbytes __attribute__((vector_size(QUANT_STEP), aligned(1), may_alias));
-
 /* The same where all of them exist. */
 static inline vbytes row_vector(const qkv_weight *w, const uint8_t *x, int64_t p) {
     if (w->format == QKV_WEIGHT_INT8) return *(const vbytes *)(x + p);
-    typedef uint8_t vhalf __attribute__((vector_size(QUANT_STEP / 2), aligned(1), may_alias));
-    const vhalf packed = *(const vhalf *)(x + p / 2), low = packed & 15, high = packed >> 4;
-#if VW == 16
-    const vbytes all = (vbytes)__builtin_shufflevector(
-        low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 32, 33, 34, 35, 36, 37, 38,
-        39, 40, 41, 42, 43, 44, 45, 46, 47, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
-        30, 31, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63);
-#else
-    const vbytes all = (vbytes)__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
-                                                       11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-                                                       22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
-#endif
-    return all - 8;
+    return load_nibbles(x, p) - 8;
 }
-#endif
 
 /* VW rows of QUANT_STEP inputs each, as VW vectors of four inputs each. */
 static inline void load_quads(const qkv_weight *w, int64_t row, int64_t p, vword quads[VW]) {
-#if VW >= 8
     const int64_t bytes = qkv_weight_row_bytes(w->format, w->cols);
     const uint8_t *const x = (const uint8_t *)w->data + row * bytes;
-    vreal turned[VW]; /* shuffles move bits, whatever they mean */
     if (row + VW <= w->rows && p + QUANT_STEP <= w->cols) {
         V_UNROLL(16)
-        for (int i = 0; i < VW; i++) turned[i] = (vreal)row_vector(w, x + i * bytes, p);
+        for (int i = 0; i < VW; i++) quads[i] = (vword)row_vector(w, x + i * bytes, p);
     } else {
         for (int i = 0; i < VW; i++) {
             int8_t edge[QUANT_STEP];
             row_bytes(w, row + i, p, edge);
-            memcpy(&turned[i], edge, sizeof edge);
+            memcpy(&quads[i], edge, sizeof edge);
         }
     }
-    v_transpose(turned);
-    V_UNROLL(16)
-    for (int i = 0; i < VW; i++) quads[i] = (vword)turned[i];
-#else
-    for (int i = 0; i < VW; i++) {
-        int8_t bytes[QUANT_STEP];
-        row_bytes(w, row + i, p, bytes);
-        for (int q = 0; q < VW; q++) {
-            int32_t word;
-            memcpy(&word, bytes + 4 * q, sizeof word);
-            quads[q][i] = word;
-        }
-    }
-#endif
+    i_transpose(quads);
 }
 
 static inline void store_quad(vword quad, int32_t *out) {
-#if WORD_INPUTS == 4
-    i_store(out, quad);
-#else
+    if (WORD_INPUTS == 4) {
+        i_store(out, quad);
+        return;
+    }
     i_store(out, (vword)((vshort)((vshort)quad << 8) >> 8)); /* inputs 0 and 2 */
     i_store(out + NR, (vword)((vshort)quad >> 8));           /* 1 and 3 */
-#endif
 }
 
 /* −128·Σ of the words, what p + 128 adds too much. */
 static inline vword start_of(const int32_t *words, int64_t n) {
     vword sum = {0};
-#if WORD_INPUTS == 4
-    for (int64_t i = 0; i < n; i++, words += NR) {
+    for (int64_t i = 0; WORD_INPUTS == 4 && i < n; i++, words += NR) {
         const vword quad = i_load(words);
         V_UNROLL(4)
         for (int q = 0; q < 4; q++) sum += quad << (24 - 8 * q) >> 24;
     }
-#else
-    (void)words, (void)n;
-#endif
     return sum * -128;
 }
 

@@ -67,24 +67,16 @@ static INLINE void tile(const int_tile *t, const int mr) {
             put(t, i, h * VW, add_group(t->sums + i * NR + h * VW, s[i][h], b + h * VW, g == 0));
 }
 
-#if VW == 16
-#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
-#elif VW == 8
-#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#else
-#define HEIGHTS(X) X(1) X(2) X(3) X(4)
-#endif
-
 #define DEFINE(mr)                                                                                 \
     static void tile_##mr(const int_tile *t) {                                                     \
         tile(t, mr);                                                                               \
     }
-HEIGHTS(DEFINE)
+UP_TO(MR, DEFINE)
 #undef DEFINE
 
 int_tile_fn KERN_NAME(gemm_int_tile_of)(int mr) {
 #define ROW(mr) tile_##mr,
-    static const int_tile_fn tiles[] = {HEIGHTS(ROW)};
+    static const int_tile_fn tiles[] = {UP_TO(MR, ROW)};
 #undef ROW
     return tiles[mr - 1];
 }

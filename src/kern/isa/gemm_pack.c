@@ -18,18 +18,25 @@ static void round_run(real *x, int64_t n) {
 }
 #endif
 
-/* out[p][0 … width) = x[p·ld + 0 … width), p < k, of pairs half as many rows; `valid` columns exist there. The rows
- * that lie `ahead` reals further on are fetched: they are too far apart for the CPU to guess. */
-static INLINE void copy_rows(const real *x, int64_t ld, int64_t k, int64_t valid, const int width,
-                             const bool pairs, int64_t ahead, real *out) {
+/* Rows that are copied into a panel: x[p·ld + 0 … valid), p < k. */
+typedef struct panel_source {
+    const real *x;
+    int64_t ld, k, valid;
+    int64_t ahead; /* reals to the rows to fetch: they are too far apart for the CPU to guess */
+} panel_source;
+
+/* out[p][0 … width) = row p, of pairs half as many rows; zeros from `valid` on */
+static INLINE void copy_rows(const panel_source *s, const int width, const bool pairs, real *out) {
+    const real *x = s->x;
     const int step = pairs ? 2 : 1;
-    for (int64_t p = 0; p < k; p += step, x += step * ld, out += width)
+    for (int64_t p = 0; p < s->k; p += step, x += step * s->ld, out += width)
         for (int j = 0; j < width; j += VW) {
-            __builtin_prefetch(x + ahead + j);
-            vreal row = load_some(x + j, valid - j);
+            const int64_t left = s->valid - j;
+            __builtin_prefetch(x + s->ahead + j);
+            vreal row = load_some(x + j, left);
             if (pairs) {
-                __builtin_prefetch(x + ahead + ld + j);
-                row = pair_lanes(row, p + 1 < k ? load_some(x + ld + j, valid - j) : v_set(0));
+                __builtin_prefetch(x + s->ahead + s->ld + j);
+                row = pair_lanes(row, p + 1 < s->k ? load_some(x + s->ld + j, left) : v_set(0));
             }
             v_store(out + j, row);
         }
@@ -82,7 +89,9 @@ static INLINE void pack_chunk(const gemm_panels *s, int i, int64_t p, int64_t n,
             transpose_rows(x + q, s->ld, n - q < whole ? n - q : whole, valid, width, pairs,
                            to + count_words(q, pairs) * width);
     } else {
-        copy_rows(x, s->ld, n, valid, width, pairs, p + AHEAD + n <= s->k ? AHEAD * s->ld : 0, to);
+        const int64_t ahead = p + AHEAD + n <= s->k ? AHEAD * s->ld : 0;
+        const panel_source rows = {.x = x, .ld = s->ld, .k = n, .valid = valid, .ahead = ahead};
+        copy_rows(&rows, width, pairs, to);
     }
     if (s->sums) sum_rows(x, s->ld, n, valid, s->sums + i * GEMM_SUMS);
     if (!pairs && s->precision == QKV_BF16) round_run(to, n * width);

@@ -17,17 +17,10 @@
 /* s += a·b, of reals or of pairs of halves. A tile takes nearly all registers here, so the
  * instructions are named whole: see v_add_product. */
 static INLINE void add_product(vreal *s, vreal a, vreal b, const bool pairs) {
-#if defined(__AVX512BF16__)
     if (pairs)
-        __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b));
+        v_add_pairs_in_tile(s, a, b);
     else
-        __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b));
-#else
-    if (pairs)
-        *s = v_dot_pairs(a, b, *s);
-    else
-        v_add_product(s, a, b);
-#endif
+        v_add_in_tile(s, a, b);
 }
 
 /* VW reals of row q of B. Of halves, row q is the lower or the upper ones of words q / 2; shifts and
@@ -176,33 +169,23 @@ void KERN_NAME(gemm_row)(const gemm_tile *t, int64_t panel, gemm_form form) {
         row(t, panel, GEMM_IN_PLACE);
 }
 
-/* Heights that exist, each for the forms that this set has. */
-#if VW == 16
-#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
-#elif VW == 8
-#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#else
-#define HEIGHTS(X) X(1) X(2) X(3) X(4)
-#endif
-
-#if HAS_PAIRS
-#define FORMS(X, mr) X(PACKED, mr) X(IN_PLACE, mr) X(DOTS, mr)
-#else
-#define FORMS(X, mr) X(PACKED, mr) X(IN_PLACE, mr) X(HALVES, mr)
-#endif
+/* Each height that exists, for the forms that this set has. */
+#define FORMS_0(X, mr) X(PACKED, mr) X(IN_PLACE, mr) X(HALVES, mr)
+#define FORMS_1(X, mr) X(PACKED, mr) X(IN_PLACE, mr) X(DOTS, mr)
+#define FORMS          KERN_JOIN(FORMS, HAS_PAIRS)
 
 #define DEFINE_ONE(form, mr)                                                                       \
     static void tile_##form##_##mr(const gemm_tile *t) {                                           \
         tile(t, mr, GEMM_##form);                                                                  \
     }
 #define DEFINE(mr) FORMS(DEFINE_ONE, mr)
-HEIGHTS(DEFINE)
+UP_TO(MR, DEFINE)
 #undef DEFINE
 
 gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, gemm_form form) {
 #define ONE(form, mr) [GEMM_##form] = tile_##form##_##mr,
 #define ROW(mr)       {FORMS(ONE, mr)},
-    static const gemm_tile_fn tiles[][GEMM_FORMS] = {HEIGHTS(ROW)};
+    static const gemm_tile_fn tiles[][GEMM_FORMS] = {UP_TO(MR, ROW)};
 #undef ROW
 #undef ONE
     return tiles[mr - 1][form];

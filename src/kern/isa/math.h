@@ -111,14 +111,10 @@ static inline vreal v_exp2_down(vreal x) {
     return p * (vreal)((vuint)t << 23); /* unsigned: scores that ran away may wrap */
 }
 static inline vreal v_exp2_bounded(vreal x) {
-#ifdef __AVX512DQ__
+    if (!HAS_EXPONENTS) return v_exp2_down(v_min(v_set(64), x));
     /* Rounding and the exponent are an instruction each, which need no bounds. */
-    const vreal r =
-        (vreal)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    return (vreal)_mm512_scalef_ps((__m512)exp2_near_zero(r), (__m512)(x - r));
-#else
-    return v_exp2_down(v_min(v_set(64), x));
-#endif
+    const vreal r = v_from_nearest(x);
+    return v_times_exp2(exp2_near_zero(r), x - r);
 }
 
 /* Near 0 an odd polynomial, where 1 − 2/(e²ˣ + 1) would cancel. */

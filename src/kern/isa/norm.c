@@ -56,10 +56,11 @@ static void apply_row(const real *s, const real *gain, const real *bias, const r
         });
 }
 
-static void norm_row(qkv_norm_kind kind, const real *s, const real *gain, const real *bias,
-                     real eps, real *y, real *stats, int64_t d) {
+/* s is a row as the norm sees it, the residual added. */
+static void norm_row(const qkv_norm_rows *spec, const real *s, int64_t row) {
+    const int64_t d = spec->d;
     real mean = 0;
-    if (kind == QKV_NORM_LAYER) {
+    if (spec->kind == QKV_NORM_LAYER) {
         vreal sum = v_set(0);
         FOR_ROW(i, n, d, sum = sum + v_load_n(s + i, n););
         mean = v_sum(sum) / (real)d;
@@ -70,24 +71,25 @@ static void norm_row(qkv_norm_kind kind, const real *s, const real *gain, const 
         if (n < VW) c = v_load_n((const real *)&c, n); /* lanes beyond the row count nothing */
         squares = v_fma(c, c, squares);
     });
+    real *stats = spec->stats + 2 * row;
     stats[0] = mean;
-    stats[1] = 1 / (real)sqrt((double)(v_sum(squares) / (real)d + eps));
-    apply_row(s, gain, bias, stats, y, d);
+    stats[1] = 1 / (real)sqrt((double)(v_sum(squares) / (real)d + spec->eps));
+    apply_row(s, spec->gain, spec->bias, stats, spec->y + row * d, d);
 }
 
-void KERN_NAME(norm)(qkv_norm_kind kind, const real *x, const real *r, real p, qkv_rng rng,
-                     const real *gain, const real *bias, real eps, real *s, real *y, real *stats,
-                     int64_t rows, int64_t d) {
-    QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
-    for (int64_t row = 0; row < rows; row++) {
-        const real *source = x + row * d;
-        if (r) {
-            add_residual(x + row * d, r + row * d, p, rng, row * d, s + row * d, d);
-            source = s + row * d;
+void KERN_NAME(norm)(const qkv_norm_rows *spec) {
+    const int64_t d = spec->d;
+    QKV_PARALLEL_FOR_IF(spec->rows * d >= QKV_PARALLEL_FROM)
+    for (int64_t row = 0; row < spec->rows; row++) {
+        const real *x = spec->x + row * d, *source = x;
+        real *s = spec->s ? spec->s + row * d : NULL;
+        if (spec->r) {
+            add_residual(x, spec->r + row * d, spec->dropout, spec->rng, row * d, s, d);
+            source = s;
         } else if (s && s != x) {
-            memcpy(s + row * d, source, (size_t)d * sizeof *s);
+            memcpy(s, x, (size_t)d * sizeof *s);
         }
-        norm_row(kind, source, gain, bias, eps, y + row * d, stats + 2 * row, d);
+        norm_row(spec, source, row);
     }
 }
 
@@ -99,9 +101,11 @@ void KERN_NAME(norm_again)(const real *s, const real *gain, const real *bias, co
 }
 
 /* dgain and dbias here are this block of rows' own sums. */
-static void norm_grad_row(qkv_norm_kind kind, const real *s, const real *gain, const real *stats,
-                          const real *dy, const real *ds_in, real *ds, real *dgain, real *dbias,
-                          int64_t d) {
+static void norm_grad_row(const qkv_norm_grad *spec, int64_t row, real *dgain, real *dbias) {
+    const int64_t d = spec->d;
+    const real *s = spec->s + row * d, *gain = spec->gain, *dy = spec->dy + row * d;
+    const real *ds_in = spec->ds_in ? spec->ds_in + row * d : NULL, *stats = spec->stats + 2 * row;
+    real *ds = spec->ds + row * d;
     const real mean = stats[0], inv = stats[1];
     vreal sum_g = v_set(0), sum_gh = v_set(0);
     FOR_ROW(i, n, d, {
@@ -112,7 +116,7 @@ static void norm_grad_row(qkv_norm_kind kind, const real *s, const real *gain, c
         v_store_n(dgain + i, v_fma(dyv, h, v_load_n(dgain + i, n)), n);
         v_store_n(dbias + i, dyv + v_load_n(dbias + i, n), n);
     });
-    const real mean_g = kind == QKV_NORM_LAYER ? v_sum(sum_g) / (real)d : 0,
+    const real mean_g = spec->kind == QKV_NORM_LAYER ? v_sum(sum_g) / (real)d : 0,
                mean_gh = v_sum(sum_gh) / (real)d;
     FOR_ROW(i, n, d, {
         const vreal h = (v_load_n(s + i, n) - mean) * inv;
@@ -125,9 +129,8 @@ static void norm_grad_row(qkv_norm_kind kind, const real *s, const real *gain, c
 
 #define ROW_BLOCKS 64
 
-bool KERN_NAME(norm_grad)(qkv_norm_kind kind, const real *s, const real *gain, const real *stats,
-                          const real *dy, const real *ds_in, real *ds, real *dgain, real *dbias,
-                          int64_t rows, int64_t d) {
+bool KERN_NAME(norm_grad)(const qkv_norm_grad *spec) {
+    const int64_t rows = spec->rows, d = spec->d;
     const int64_t size = rows < 16 * ROW_BLOCKS ? 16 : (rows + ROW_BLOCKS - 1) / ROW_BLOCKS;
     const int64_t blocks = (rows + size - 1) / size;
     real *parts = qkv_kern_scratch(0, (size_t)(blocks * 2 * d) * sizeof *parts);
@@ -137,9 +140,9 @@ bool KERN_NAME(norm_grad)(qkv_norm_kind kind, const real *s, const real *gain, c
         real *part = parts + b * 2 * d;
         memset(part, 0, (size_t)(2 * d) * sizeof *part);
         for (int64_t r = b * size; r < (b + 1) * size && r < rows; r++)
-            norm_grad_row(kind, s + r * d, gain, stats + 2 * r, dy + r * d,
-                          ds_in ? ds_in + r * d : NULL, ds + r * d, part, part + d, d);
+            norm_grad_row(spec, r, part, part + d);
     }
+    real *dgain = spec->dgain, *dbias = spec->dbias;
     for (int64_t b = 0; b < blocks; b++) {
         const real *part = parts + b * 2 * d;
         for (int64_t j = 0; dgain && j < d; j++) dgain[j] += part[j];

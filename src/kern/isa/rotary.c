@@ -22,19 +22,18 @@ static void turn_neighbours(real *restrict x, const real *restrict c, const real
     }
 }
 
-void KERN_NAME(rotate)(real *x, int64_t ld, const int32_t *pos, const real *cos_table,
-                       const real *sin_table, int64_t rows, int32_t heads, int32_t d,
-                       bool half_split, int sign) {
-    const int32_t half = d / 2;
-    QKV_PARALLEL_FOR_IF(rows * heads * d >= QKV_PARALLEL_FROM)
-    for (int64_t r = 0; r < rows; r++) {
-        const real *c = cos_table + (int64_t)pos[r] * half, *s = sin_table + (int64_t)pos[r] * half;
+void KERN_NAME(rotate)(const qkv_rotation *spec) {
+    const int32_t heads = spec->heads, d = spec->d, half = d / 2;
+    QKV_PARALLEL_FOR_IF(spec->rows * heads * d >= QKV_PARALLEL_FROM)
+    for (int64_t r = 0; r < spec->rows; r++) {
+        const int64_t angles = (int64_t)spec->pos[r] * half;
+        const real *c = spec->cos + angles, *s = spec->sin + angles;
         for (int32_t h = 0; h < heads; h++) {
-            real *head = x + r * ld + (int64_t)h * d;
-            if (half_split)
-                turn_halves(head, head + half, c, s, (real)sign, half);
+            real *head = spec->x + r * spec->ld + (int64_t)h * d;
+            if (spec->half_split)
+                turn_halves(head, head + half, c, s, (real)spec->sign, half);
             else
-                turn_neighbours(head, c, s, (real)sign, half);
+                turn_neighbours(head, c, s, (real)spec->sign, half);
         }
     }
 }

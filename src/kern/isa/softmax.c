@@ -77,23 +77,27 @@ static double row_sum(const real *x, int64_t d) {
     return total;
 }
 
+static double row_weight(const qkv_xent_rows *spec, int64_t r) {
+    return spec->weights ? (double)spec->weights[r] : 1;
+}
+
 /* dz = scale·w·(softmax(z) − (1 − ε)·[j = t] − ε/V) */
-void KERN_NAME(xent)(real *z, const int32_t *targets, const real *weights, real smoothing,
-                     real scale, bool grad, double *loss, real *lse, int64_t rows, int64_t v) {
-    QKV_PARALLEL_FOR_IF(rows * v >= QKV_PARALLEL_FROM)
-    for (int64_t r = 0; r < rows; r++) {
-        real *row = z + r * v;
-        const int32_t t = targets[r];
+void KERN_NAME(xent)(const qkv_xent_rows *spec) {
+    const int64_t v = spec->v;
+    QKV_PARALLEL_FOR_IF(spec->rows * v >= QKV_PARALLEL_FROM)
+    for (int64_t r = 0; r < spec->rows; r++) {
+        real *row = spec->z + r * v;
+        const int32_t t = spec->targets[r];
         const real top = row_max(row, v);
-        const double z_t = t >= 0 ? (double)row[t] : 0, w = weights ? (double)weights[r] : 1;
-        const double mean = smoothing > 0 ? row_sum(row, v) / (double)v : 0;
-        const double sum = exp_sum(row, grad ? row : NULL, v, top),
+        const double z_t = t >= 0 ? (double)row[t] : 0, w = row_weight(spec, r);
+        const double eps = (double)spec->smoothing,
+                     mean = eps > 0 ? row_sum(row, v) / (double)v : 0;
+        const double sum = exp_sum(row, spec->grad ? row : NULL, v, top),
                      log_sum = (double)top + log(sum);
-        if (lse) lse[r] = (real)log_sum;
-        const double eps = (double)smoothing;
-        loss[r] = t >= 0 ? w * ((1 - eps) * (log_sum - z_t) + eps * (log_sum - mean)) : 0;
-        if (!grad) continue;
-        const double factor = t >= 0 ? (double)scale * w : 0;
+        if (spec->lse) spec->lse[r] = (real)log_sum;
+        spec->loss[r] = t >= 0 ? w * ((1 - eps) * (log_sum - z_t) + eps * (log_sum - mean)) : 0;
+        if (!spec->grad) continue;
+        const double factor = t >= 0 ? (double)spec->scale * w : 0;
         const real share = (real)(factor / sum), base = (real)(factor * eps / (double)v);
         for (int64_t j = 0; j < v; j++) row[j] = row[j] * share - base;
         if (t >= 0) row[t] -= (real)(factor * (1 - eps));
@@ -105,6 +109,7 @@ typedef struct view {
     real *z;
     real top;
     double sum, lse, dot; /* Σ exp(z − top), top + log of it, Σ exp(z − top)·(z_p − z_q) */
+    double kl;            /* KL of this row's softmax from the other's */
 } view;
 
 /* Sums of both rows, in one pass over them. */
@@ -129,16 +134,17 @@ static void sum_views(view *p, view *q, int64_t v) {
         p->dot += (double)v_sum(dot_p), q->dot += (double)v_sum(dot_q);
     }
     p->lse = (double)p->top + log(p->sum), q->lse = (double)q->top + log(q->sum);
+    p->kl = p->dot / p->sum - (p->lse - q->lse), q->kl = (p->lse - q->lse) - q->dot / q->sum;
 }
 
 /* With d = log p − log q and J = (KL(p‖q) + KL(q‖p))/2, the derivative of J by the logits of p is
  *   ½·(p·(d − KL(p‖q)) + p − q),   and that by the logits of q the same with p and q exchanged.
  * Both rows become factor·(softmax − ε/V) + factor·agree·dJ; the target's share is left to the caller. */
 static void pair_grads(const view *p, const view *q, int64_t v, double factor, double base,
-                       double agree, double kl_pq, double kl_qp) {
+                       double agree) {
     const real inv_p = (real)(factor / p->sum), inv_q = (real)(factor / q->sum);
     const real half = (real)(agree / 2), shift = (real)(p->lse - q->lse), off = (real)base;
-    const real k_p = (real)kl_pq, k_q = (real)kl_qp;
+    const real k_p = (real)p->kl, k_q = (real)q->kl;
     for (int64_t i = 0; i < v; i += VW) {
         const int64_t n = v - i < VW ? v - i : VW;
         const vreal z_p = v_load_n(p->z + i, n), z_q = v_load_n(q->z + i, n), d = z_p - z_q - shift;
@@ -148,29 +154,27 @@ static void pair_grads(const view *p, const view *q, int64_t v, double factor, d
     }
 }
 
-void KERN_NAME(xent_pairs)(real *z, const int32_t *targets, const real *weights, real smoothing,
-                           real agree, real scale, bool grad, double *loss, real *lse,
-                           int64_t pairs, int64_t v) {
+void KERN_NAME(xent_pairs)(const qkv_xent_rows *spec) {
+    const int64_t pairs = spec->rows, v = spec->v;
     QKV_PARALLEL_FOR_IF(2 * pairs * v >= QKV_PARALLEL_FROM)
     for (int64_t r = 0; r < pairs; r++) {
-        view p = {.z = z + r * v}, q = {.z = z + (pairs + r) * v};
-        const int32_t t = targets[r];
-        const double w = weights ? (double)weights[r] : 1, eps = (double)smoothing;
+        view p = {.z = spec->z + r * v}, q = {.z = spec->z + (pairs + r) * v};
+        const int32_t t = spec->targets[r];
+        const double w = row_weight(spec, r), eps = (double)spec->smoothing;
         const double mean_p = eps > 0 ? row_sum(p.z, v) / (double)v : 0,
                      mean_q = eps > 0 ? row_sum(q.z, v) / (double)v : 0;
         const double t_p = t >= 0 ? (double)p.z[t] : 0, t_q = t >= 0 ? (double)q.z[t] : 0;
         sum_views(&p, &q, v);
-        if (lse) lse[r] = (real)p.lse, lse[pairs + r] = (real)q.lse;
-        const double kl_pq = p.dot / p.sum - (p.lse - q.lse),
-                     kl_qp = (p.lse - q.lse) - q.dot / q.sum;
-        const double apart = (double)agree * (kl_pq + kl_qp) / 4;
+        if (spec->lse) spec->lse[r] = (real)p.lse, spec->lse[pairs + r] = (real)q.lse;
+        const double agree = (double)spec->agree, apart = agree * (p.kl + q.kl) / 4;
         const bool counts = t >= 0;
-        loss[r] = counts ? w * ((1 - eps) * (p.lse - t_p) + eps * (p.lse - mean_p) + apart) : 0;
-        loss[pairs + r] =
+        spec->loss[r] =
+            counts ? w * ((1 - eps) * (p.lse - t_p) + eps * (p.lse - mean_p) + apart) : 0;
+        spec->loss[pairs + r] =
             counts ? w * ((1 - eps) * (q.lse - t_q) + eps * (q.lse - mean_q) + apart) : 0;
-        if (!grad) continue;
-        const double factor = counts ? (double)scale * w : 0;
-        pair_grads(&p, &q, v, factor, factor * eps / (double)v, (double)agree, kl_pq, kl_qp);
+        if (!spec->grad) continue;
+        const double factor = counts ? (double)spec->scale * w : 0;
+        pair_grads(&p, &q, v, factor, factor * eps / (double)v, agree);
         if (counts) {
             p.z[t] -= (real)(factor * (1 - eps));
             q.z[t] -= (real)(factor * (1 - eps));

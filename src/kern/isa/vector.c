@@ -284,19 +284,19 @@ int64_t KERN_NAME(first_not_finite)(const real *x, int64_t n) {
     return -1;
 }
 
-#define STRIP 64 /* columns that one owner sums */
-#define STRIP_ROWS                                                                                 \
+#define SUM_STRIP 64 /* columns that one owner sums */
+#define SUM_STRIP_ROWS                                                                             \
     64 /* rows summed before they are added to the total: keeps the rounding error small */
 
 /* Each strip of columns has one owner, so that no partial sums need memory. */
 void KERN_NAME(column_sums)(const real *x, int64_t rows, int64_t d, int64_t ld, real *out) {
     QKV_PARALLEL_FOR_IF(rows * d >= QKV_PARALLEL_FROM)
-    for (int64_t c = 0; c < d; c += STRIP) {
-        const int64_t width = d - c < STRIP ? d - c : STRIP;
-        real total[STRIP] = {0};
-        for (int64_t r0 = 0; r0 < rows; r0 += STRIP_ROWS) {
-            const int64_t r1 = r0 + STRIP_ROWS < rows ? r0 + STRIP_ROWS : rows;
-            real part[STRIP] = {0};
+    for (int64_t c = 0; c < d; c += SUM_STRIP) {
+        const int64_t width = d - c < SUM_STRIP ? d - c : SUM_STRIP;
+        real total[SUM_STRIP] = {0};
+        for (int64_t r0 = 0; r0 < rows; r0 += SUM_STRIP_ROWS) {
+            const int64_t r1 = r0 + SUM_STRIP_ROWS < rows ? r0 + SUM_STRIP_ROWS : rows;
+            real part[SUM_STRIP] = {0};
             for (int64_t r = r0; r < r1; r++)
                 for (int64_t j = 0; j < width; j++) part[j] += x[r * ld + c + j];
             for (int64_t j = 0; j < width; j++) total[j] += part[j];

@@ -1,5 +1,5 @@
 /* The table of importers, and what they share. */
-#include "model/import.h"
+#include "model/import_weights.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -20,7 +20,7 @@
  * the data may be larger than memory. */
 #include "base/mem.h"
 #include "base/thread.h"
-#include "train/loop.h"
+#include "task/companion.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,7 +33,7 @@ enum {
 static const double ENOUGH = 0.001; /* of a coordinate's gradient, 1 where nothing is learned yet */
 
 typedef struct fit {
-    qkv_loop *loop;
+    const qkv_fit *in;
     const qkv_config *config;
     int64_t all, texts, classes; /* texts there are; those used */
     real *table;                 /* by row: w of each class, then n_gk and later r² of each */
@@ -55,8 +55,8 @@ typedef struct fit {
 
 /* Text i and its label: those that are trained on come first, then those held out. */
 static qkv_ngram_text text_of(const fit *f, int64_t i, int32_t *label) {
-    const qkv_encoded *data = f->loop->train;
-    if (i >= data->n) i -= data->n, data = f->loop->valid;
+    const qkv_encoded *data = f->in->train;
+    if (i >= data->n) i -= data->n, data = f->in->held_out;
     qkv_ngram_text text = {0};
     *label = data->label[i];
     text.ids = qkv_encoded_ids(data, i, 0, &text.n);
@@ -66,7 +66,7 @@ static qkv_ngram_text text_of(const fit *f, int64_t i, int32_t *label) {
 
 /* Hashes the `n` texts that the pass takes from its i-th on. */
 static qkv_status hash_block(fit *f, int64_t i, int64_t n) {
-    const qkv_rng all = {.seed = (uint64_t)f->loop->config.seed, .stream = 0x6e6772616d},
+    const qkv_rng all = {.seed = f->in->seed, .stream = 0x6e6772616d},
                   order = qkv_rng_derive(all, 1, (uint64_t)f->pass);
     int64_t room = 0;
     for (int64_t k = 0; k < n; k++) {
@@ -100,8 +100,7 @@ static qkv_status each_text(fit *f, void (*visit)(fit *f, int64_t k)) {
         const int64_t n = f->texts - i < BLOCK ? f->texts - i : BLOCK;
         QKV_TRY(hash_block(f, i, n));
         for (int64_t k = 0; k < n; k++) visit(f, k);
-        qkv_progress alive = {.kind = QKV_PROGRESS_ALIVE};
-        QKV_TRY(qkv_loop_tell(f->loop, &alive));
+        if (f->in->tell) QKV_TRY(f->in->tell(f->in->user));
     }
     return QKV_OK;
 }
@@ -123,7 +122,7 @@ static void count_text(fit *f, int64_t k) {
 
 /* Counts to r², row by row. */
 static void weigh_rows(fit *f) {
-    const double prior = f->loop->config.ngram_prior;
+    const double prior = f->in->spec->ngram_prior;
     double all = 0;
     for (int64_t c = 0; c < f->classes; c++) all += f->total[c];
     QKV_PARALLEL_FOR
@@ -151,7 +150,7 @@ static void weigh_rows(fit *f) {
 
 /* The best α of each class for this text, all others as they are. */
 static void solve_text(fit *f, int64_t k) {
-    const qkv_loop *l = f->loop;
+    const qkv_task_spec *spec = f->in->spec;
     const int64_t classes = f->classes, n = f->n[k];
     const int32_t *rows = f->rows + f->from[k], label = f->label[k];
     real *restrict score = f->score, *restrict size = f->size, *restrict move = f->move;
@@ -166,7 +165,8 @@ static void solve_text(fit *f, int64_t k) {
             size[c] += x * x * square[c];
         }
     }
-    const real cost = (real)l->config.ngram_cost * (l->class_weights ? l->class_weights[label] : 1);
+    const real cost =
+        (real)spec->ngram_cost * (spec->class_weights ? spec->class_weights[label] : 1);
     const real slack = 1 / (2 * cost);
     real *const alpha = f->alpha + f->number[k] * classes;
     double most = 0;
@@ -188,20 +188,19 @@ static void solve_text(fit *f, int64_t k) {
 static qkv_status solve(fit *f) {
     QKV_TRY(each_text(f, count_text));
     weigh_rows(f);
-    for (f->pass = 0, f->worst = INFINITY;
-         f->pass < f->loop->config.ngram_passes && f->worst > ENOUGH; f->pass++) {
+    for (f->pass = 0, f->worst = INFINITY; f->pass < f->in->spec->ngram_passes && f->worst > ENOUGH;
+         f->pass++) {
         f->worst = 0;
         QKV_TRY(each_text(f, solve_text));
     }
     return QKV_OK;
 }
 
-qkv_status qkv_loop_fit_ngrams(qkv_loop *l, bool held_out_too) {
-    const qkv_config *config = qkv_model_config(l->model);
-    if (!qkv_model_has_ngrams(l->model)) return QKV_OK;
-    fit f = {.loop = l, .config = config, .classes = config->classes};
+static qkv_status fit_ngrams(const qkv_fit *in) {
+    const qkv_config *config = qkv_model_config(in->model);
+    fit f = {.in = in, .config = config, .classes = config->classes};
     const size_t classes = (size_t)f.classes, cells = (size_t)config->ngram_buckets * classes;
-    f.all = l->train->n + (held_out_too && l->valid_held_out ? l->valid->n : 0);
+    f.all = in->train->n + (in->whole && in->held_out ? in->held_out->n : 0);
     f.texts = f.all < ALPHAS / f.classes ? f.all : ALPHAS / f.classes;
     f.table = qkv_alloc_aligned(2 * cells * sizeof *f.table); /* in large pages */
     if (f.table) memset(f.table, 0, 2 * cells * sizeof *f.table);
@@ -214,7 +213,7 @@ qkv_status qkv_loop_fit_ngrams(qkv_loop *l, bool held_out_too) {
         f.move = f.size + classes;
         status = solve(&f);
     }
-    real *const w = qkv_param_find(qkv_model_params(l->model), "head.ngrams.weight")->tensor.data;
+    real *const w = qkv_param_find(qkv_model_params(in->model), "head.ngrams.weight")->tensor.data;
     for (int64_t row = 0; row < config->ngram_buckets && status == QKV_OK; row++)
         memcpy(w + row * f.classes, weight_of(&f, row), classes * sizeof *w);
     qkv_free(f.table);
@@ -225,3 +224,32 @@ qkv_status qkv_loop_fit_ngrams(qkv_loop *l, bool held_out_too) {
     qkv_free(f.counts);
     return status;
 }
+
+/* ---- the row ---- */
+
+static bool wanted(const qkv_config *c) {
+    return qkv_shape_of(c->task).head == QKV_HEAD_CLASSES && c->ngrams > 0;
+}
+
+static void size(qkv_config *c, int64_t bytes) {
+    qkv_recipe_ngrams(bytes, c->classes, &c->ngram_chars, &c->ngram_buckets);
+}
+
+static unsigned columns(const qkv_config *c) {
+    return c->ngram_chars > 0 ? qkv_column_bit(QKV_COLUMN_CHARS) : 0;
+}
+
+static void keep(qkv_config *kept, const qkv_config *trained) {
+    kept->encoder_vote = trained->encoder_vote;
+    kept->ngram_vote = trained->ngram_vote;
+}
+
+const qkv_companion qkv_companion_ngrams = {
+    .name = "ngrams",
+    .wanted = wanted,
+    .size = size,
+    .columns = columns,
+    .fit = fit_ngrams,
+    .weigh = qkv_votes_weigh,
+    .keep = keep,
+};

@@ -5,8 +5,8 @@
  * are those with which held-out rows have the least loss, of a few that are tried. They change no
  * step of the training, and make the probabilities that the model gives about as good
  * as its answers. */
-#include "train/loop.h"
-#include "train/parallel.h"
+#include "base/parallel.h"
+#include "task/companion.h"
 
 #include <math.h>
 
@@ -31,18 +31,17 @@ static double loss_of(const real *x, const real *y, int64_t n, int32_t target, d
 }
 
 /* Adds a batch's losses to those of each pair of factors. */
-static qkv_status add_batch(qkv_loop *l, int64_t i, double *losses) {
-    qkv_tape *t = &l->stepper.tape;
+static qkv_status add_batch(const qkv_fit *f, int64_t i, double *losses) {
+    qkv_tape *t = f->tape;
     qkv_batch batch = {0};
     int64_t n;
-    const int64_t *examples = qkv_batcher_get(&l->valid_batches, i, &n);
-    qkv_tape_begin(t, QKV_EVAL, l->stepper.seed, (uint64_t)i);
+    const int64_t *examples = qkv_batcher_get(f->valid, i, &n);
+    qkv_tape_begin(t, QKV_EVAL, f->seed, (uint64_t)i);
     batch.n_sequences = n;
-    qkv_task_of(qkv_model_config(l->model))
-        ->assemble(t, &l->stepper.task, &l->valid_batches, examples, n, &batch);
+    qkv_task_of(qkv_model_config(f->model))->assemble(t, f->spec, f->valid, examples, n, &batch);
     QKV_TRY(qkv_tape_status(t));
-    const qkv_tensor *encoder = qkv_model_encoder_logits(t, l->model, &batch.src),
-                     *ngrams = qkv_model_ngram_logits(t, l->model, &batch.src);
+    const qkv_tensor *encoder = qkv_model_encoder_logits(t, f->model, &batch.src),
+                     *ngrams = qkv_model_ngram_logits(t, f->model, &batch.src);
     QKV_TRY(qkv_tape_status(t));
     for (int64_t k = 0; k < batch.n_targets; k++)
         for (int c = 0; c < CELLS; c++)
@@ -52,18 +51,18 @@ static qkv_status add_batch(qkv_loop *l, int64_t i, double *losses) {
     return QKV_OK;
 }
 
-qkv_status qkv_loop_weigh_votes(qkv_loop *l) {
+qkv_status qkv_votes_weigh(const qkv_fit *f) {
     double losses[CELLS] = {0};
-    if (!qkv_model_has_ngrams(l->model) || !l->valid) return QKV_OK;
+    if (!f->valid) return QKV_OK;
     qkv_status status = QKV_OK;
-    for (int64_t i = qkv_parallel_rank(); i < l->valid_batches.n_batches && status == QKV_OK;
+    for (int64_t i = qkv_parallel_rank(); i < f->valid->n_batches && status == QKV_OK;
          i += qkv_parallel_size())
-        status = add_batch(l, i, losses);
+        status = add_batch(f, i, losses);
     QKV_TRY(qkv_parallel_agree(status));
     qkv_parallel_sum(losses, CELLS);
     int best = 0;
     for (int c = 1; c < CELLS; c++)
         if (losses[c] < losses[best]) best = c;
-    qkv_model_set_votes(l->model, factor(best / TRIED), factor(best % TRIED));
+    qkv_model_set_votes(f->model, factor(best / TRIED), factor(best % TRIED));
     return QKV_OK;
 }

@@ -32,45 +32,47 @@ static void adam_run(const adam_factors *f, real *w, const real *g, real *m, rea
     }
 }
 
-void KERN_NAME(adam)(real *w, const real *g, real *m, real *v, int64_t n, double lr, double beta1,
-                     double beta2, double eps, double decay_w, double decay_g, int64_t step,
-                     double g_scale) {
+void KERN_NAME(adam)(const qkv_adam *spec) {
+    const int64_t n = spec->n;
     const adam_factors f = {
-        .g_scale = (real)g_scale,
-        .keep = (real)(1 - lr * decay_w),
-        .decay_g = (real)decay_g,
-        .one_minus_beta1 = (real)(1 - beta1),
-        .beta2 = (real)beta2,
-        .one_minus_beta2 = (real)(1 - beta2),
-        .rate = (real)(lr / (1 - pow(beta1, (double)step))),
-        .root = (real)sqrt(1 - pow(beta2, (double)step)),
-        .eps = (real)eps,
+        .g_scale = (real)spec->g_scale,
+        .keep = (real)(1 - spec->lr * spec->decay_w),
+        .decay_g = (real)spec->decay_g,
+        .one_minus_beta1 = (real)(1 - spec->beta1),
+        .beta2 = (real)spec->beta2,
+        .one_minus_beta2 = (real)(1 - spec->beta2),
+        .rate = (real)(spec->lr / (1 - pow(spec->beta1, (double)spec->step))),
+        .root = (real)sqrt(1 - pow(spec->beta2, (double)spec->step)),
+        .eps = (real)spec->eps,
     };
     QKV_PARALLEL_FOR_IF(n >= QKV_PARALLEL_FROM)
     for (int64_t b = 0; b < n; b += BLOCK)
-        adam_run(&f, w + b, g + b, m + b, v + b, n - b < BLOCK ? n - b : BLOCK);
+        adam_run(&f, spec->w + b, spec->g + b, spec->m + b, spec->v + b,
+                 n - b < BLOCK ? n - b : BLOCK);
 }
 
-static void sgd_run(real *w, const real *g, real *m, int64_t n, real lr, real momentum, real decay,
-                    bool nesterov, real g_scale) {
+/* From b on, n of the run. */
+static void sgd_run(const qkv_sgd *spec, int64_t b, int64_t n) {
+    real *w = spec->w + b, *m = spec->m ? spec->m + b : NULL;
+    const real *g = spec->g + b, g_scale = (real)spec->g_scale;
+    const vreal decay = v_set((real)spec->decay), momentum = v_set((real)spec->momentum),
+                down = v_set(-(real)spec->lr);
+    const bool moving = (real)spec->momentum > 0, nesterov = spec->nesterov;
     for (int64_t i = 0; i < n; i += VW) {
         const int64_t lanes = n - i < VW ? n - i : VW;
-        vreal wv = v_load_n(w + i, lanes),
-              gv = v_fma(v_set(decay), wv, v_load_n(g + i, lanes) * g_scale);
+        vreal wv = v_load_n(w + i, lanes), gv = v_fma(decay, wv, v_load_n(g + i, lanes) * g_scale);
         vreal step = gv;
-        if (momentum > 0) {
-            vreal mv = v_fma(v_set(momentum), v_load_n(m + i, lanes), gv);
+        if (moving) {
+            vreal mv = v_fma(momentum, v_load_n(m + i, lanes), gv);
             v_store_n(m + i, mv, lanes);
-            step = nesterov ? v_fma(v_set(momentum), mv, gv) : mv;
+            step = nesterov ? v_fma(momentum, mv, gv) : mv;
         }
-        v_store_n(w + i, v_fma(v_set(-lr), step, wv), lanes);
+        v_store_n(w + i, v_fma(down, step, wv), lanes);
     }
 }
 
-void KERN_NAME(sgd)(real *w, const real *g, real *m, int64_t n, double lr, double momentum,
-                    double decay, bool nesterov, double g_scale) {
+void KERN_NAME(sgd)(const qkv_sgd *spec) {
+    const int64_t n = spec->n;
     QKV_PARALLEL_FOR_IF(n >= QKV_PARALLEL_FROM)
-    for (int64_t b = 0; b < n; b += BLOCK)
-        sgd_run(w + b, g + b, m ? m + b : NULL, n - b < BLOCK ? n - b : BLOCK, (real)lr,
-                (real)momentum, (real)decay, nesterov, (real)g_scale);
+    for (int64_t b = 0; b < n; b += BLOCK) sgd_run(spec, b, n - b < BLOCK ? n - b : BLOCK);
 }

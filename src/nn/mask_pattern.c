@@ -1,5 +1,5 @@
 /* The table of attention patterns, and what they cost. */
-#include "nn/pattern.h"
+#include "nn/mask_pattern.h"
 
 #define PATTERN(id, name, help) #name,
 const char *const qkv_pattern_names[] = {

@@ -1,4 +1,4 @@
-#include "draw/table.h"
+#include "draw/text_table.h"
 #include "base/mem.h"
 
 #include <stdarg.h>

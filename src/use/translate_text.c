@@ -1,5 +1,5 @@
 /* Translation of texts: encode, search, write the results in the order of the texts. */
-#include "use/translate.h"
+#include "use/translate_text.h"
 #include "use/constraints.h"
 #include "use/predict.h"
 #include "base/mem.h"
@@ -178,8 +178,8 @@ static qkv_status add_all_columns(job *j) {
 static qkv_status found(void *user, size_t i, const qkv_hypothesis *list) {
     job *j = user;
     const size_t nbest = (size_t)j->spec.nbest;
-    return qkv_translation_write(j->m, &j->texts[i], &j->sources[i], list, nbest,
-                                 (size_t)j->items[i].n_src, j->out->at + i * nbest, &j->blocks[i]);
+    const qkv_source source = {&j->texts[i], &j->sources[i], (size_t)j->items[i].n_src};
+    return qkv_translation_write(j->m, &source, list, nbest, j->out->at + i * nbest, &j->blocks[i]);
 }
 
 static qkv_status translate(job *j) {

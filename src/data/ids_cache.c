@@ -2,7 +2,7 @@
  * (int32; none when there are none), zeros to a multiple of 8, and a tail of 8-byte words. The
  * tail stands last because only the end knows the counts; all in the machine's own byte order,
  * since it is nobody else's file. */
-#include "data/cache.h"
+#include "data/ids_cache.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -186,15 +186,17 @@ static qkv_status make(const qkv_tokenizer *tok, const qkv_corpus *corpus, const
 
 qkv_status qkv_tokenise_cached(const qkv_tokenizer *tok, const qkv_corpus *corpus, const bool *take,
                                const qkv_tokenise_spec *spec, const char *path, qkv_encoded *out,
-                               qkv_tokenise_counts *counts, bool *made) {
+                               qkv_tokenise_counts *counts) {
     uint64_t key[2];
     bool fits;
     const int32_t vocabulary = (int32_t)qkv_tokenizer_size(tok);
     *out = (qkv_encoded){0};
     QKV_TRY(find_key(tok, corpus, take, spec, key));
     QKV_TRY(try_map(path, key, vocabulary, out, counts, &fits));
-    if (made) *made = !fits;
-    if (fits) return QKV_OK;
+    if (fits) {
+        counts->kept = true;
+        return QKV_OK;
+    }
     QKV_TRY(make(tok, corpus, take, spec, key, path));
     QKV_TRY(try_map(path, key, vocabulary, out, counts, &fits));
     return fits ? QKV_OK

@@ -4,7 +4,7 @@
  *
  * Segments travel in blocks, so that scratch is one block a rank whatever the model's size. */
 #ifdef QKV_MPI
-#include "train/parallel.h"
+#include "base/parallel.h"
 #include "base/mem.h"
 
 #include <mpi.h>

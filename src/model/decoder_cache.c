@@ -1,5 +1,5 @@
 /* The decoder's memory between steps; see cache.h. */
-#include "model/cache.h"
+#include "model/decoder_cache.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* What the pictures of attention share; the terminal's. */
-#include "draw/attention.h"
+#include "draw/attention_page.h"
 #include "base/mem.h"
 
 #include <math.h>

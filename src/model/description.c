@@ -1,6 +1,6 @@
 /* Describing a model: the walk of cost.c collected into rows and totals. Nothing is allocated for
  * weights. */
-#include "model/describe.h"
+#include "model/description.h"
 
 #include <stdio.h>
 #include <string.h>

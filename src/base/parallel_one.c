@@ -1,6 +1,6 @@
 /* A build without MPI: one rank, which owns everything. */
 #ifndef QKV_MPI
-#include "train/parallel.h"
+#include "base/parallel.h"
 
 #include <stdio.h>
 

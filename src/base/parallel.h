@@ -10,8 +10,8 @@
  * Ranks are the processes that an MPI launcher started (`mpirun -n 4 qkv train …`) of a build
  * with QKV_MPI; else there is one, and all of this costs nothing. A rank that dies takes the
  * others with it, as MPI does; checkpoints are whole at any moment. */
-#ifndef QKV_TRAIN_PARALLEL_H
-#define QKV_TRAIN_PARALLEL_H
+#ifndef QKV_BASE_PARALLEL_H
+#define QKV_BASE_PARALLEL_H
 
 #include "base/error.h"
 #include "base/real.h"
