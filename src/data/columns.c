@@ -101,15 +101,50 @@ static qkv_status make_chars(const qkv_column_source *s, int32_t *out, int64_t *
     return QKV_OK;
 }
 
+/* ---- words ---- */
+
+static int64_t word_room(const qkv_column_source *s) {
+    return (int64_t)s->words.n;
+}
+
+/* For each word of the text that begins among the sequence's tokens, the one that it begins at, in
+ * `first`, or its label, in `tags`. A word that the tokenizer left nothing of has the token before,
+ * so that it too has an answer; words that were cut off have none. */
+static int64_t find_words(const qkv_column_source *s, int32_t *first, int32_t *tags) {
+    const qkv_encoding *e = s->e;
+    int64_t n = 0, at = s->from;
+    size_t w = 0, last = 0; /* the last byte that the tokens stand for */
+    for (int64_t i = s->from; i < s->to; i++)
+        if (e->end[i] > last) last = e->end[i];
+    while (s->from > 0 && w < s->words.n && s->words.at[w].begin < e->begin[s->from]) w++;
+    for (; w < s->words.n && (s->words.at[w].begin < last || s->to == (int64_t)e->n); w++, n++) {
+        if (s->words.at[w].begin >= last && e->cut) break;
+        while (at < s->to && e->end[at] <= s->words.at[w].begin) at++;
+        if (first) first[n] = (int32_t)((at < s->to ? at : s->to - 1) - s->from);
+        if (tags) tags[n] = s->words.at[w].tag;
+    }
+    return n;
+}
+
+static qkv_status make_words(const qkv_column_source *s, int32_t *out, int64_t *n) {
+    *n = find_words(s, out, NULL);
+    return QKV_OK;
+}
+
+static qkv_status make_tags(const qkv_column_source *s, int32_t *out, int64_t *n) {
+    *n = find_words(s, NULL, out);
+    return QKV_OK;
+}
+
 /* ---- the table ---- */
 
 static const struct {
     int64_t (*room)(const qkv_column_source *s);
     qkv_status (*make)(const qkv_column_source *s, int32_t *out, int64_t *n);
 } rows[QKV_COLUMNS] = {
-    [QKV_COLUMN_NODES] = {token_room, make_nodes},
-    [QKV_COLUMN_HEADS] = {head_room, make_heads},
-    [QKV_COLUMN_CHARS] = {char_room, make_chars},
+    [QKV_COLUMN_NODES] = {token_room, make_nodes}, [QKV_COLUMN_HEADS] = {head_room, make_heads},
+    [QKV_COLUMN_CHARS] = {char_room, make_chars},  [QKV_COLUMN_WORDS] = {word_room, make_words},
+    [QKV_COLUMN_TAGS] = {word_room, make_tags},
 };
 
 int64_t qkv_column_room(qkv_column column, const qkv_column_source *s) {

@@ -5,12 +5,15 @@
 
 #include "base/column.h"
 #include "data/trees.h"
+#include "data/words.h"
 
 /* What a column is made of. */
 typedef struct qkv_column_source {
     qkv_text text, second; /* second.data NULL: there is none */
-    const qkv_encoding *e; /* tokens of the text, with offsets where NODES are wanted */
-    int64_t from, to;      /* the tokens of it that the sequence has */
+    qkv_words words;       /* of the text, for WORDS and TAGS */
+    const qkv_encoding
+        *e; /* tokens of the text, with offsets where a column of QKV_COLUMNS_BY_PLACE is wanted */
+    int64_t from, to; /* the tokens of it that the sequence has */
     const qkv_trees *trees;
     int64_t line; /* of the training data, for messages; 0: a text in use */
 } qkv_column_source;
@@ -24,6 +27,10 @@ qkv_status qkv_column_make(qkv_column column, const qkv_column_source *s, int32_
 static inline unsigned qkv_column_bit(qkv_column column) {
     return 1u << column;
 }
-enum { QKV_COLUMNS_TREE = 1u << QKV_COLUMN_NODES | 1u << QKV_COLUMN_HEADS };
+enum {
+    QKV_COLUMNS_TREE = 1u << QKV_COLUMN_NODES | 1u << QKV_COLUMN_HEADS,
+    QKV_COLUMNS_WORD = 1u << QKV_COLUMN_WORDS | 1u << QKV_COLUMN_TAGS,
+    QKV_COLUMNS_BY_PLACE = QKV_COLUMNS_TREE | QKV_COLUMNS_WORD /* made by offsets of tokens */
+};
 
 #endif

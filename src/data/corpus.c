@@ -64,6 +64,30 @@ qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text
     return QKV_OK;
 }
 
+qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t *number) {
+    if (r->spec->labels) {
+        *number = qkv_labels_find(r->spec->labels, label.data, label.len);
+        return QKV_OK;
+    }
+    *number = label_number(r, label, line);
+    return *number >= 0 ? QKV_OK : is_blank(label) ? QKV_BAD_FILE : QKV_FAILED;
+}
+
+qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_words words, int64_t line) {
+    qkv_corpus *c = r->corpus;
+    qkv_word *own = qkv_arena_alloc(&c->strings, words.n * sizeof *own);
+    const char *copy = qkv_arena_strndup(&c->strings, text.data, text.len);
+    if (!own || !copy) return QKV_FAILED;
+    if (text.len >= UINT32_MAX)
+        return qkv_fail(QKV_BAD_FILE, "%s, line %lld: a sentence of %zu bytes", r->path,
+                        (long long)line, text.len);
+    memcpy(own, words.at, words.n * sizeof *own);
+    if (!qkv_vec_grow((void **)&c->rows, c->n, &c->cap, sizeof *c->rows)) return QKV_FAILED;
+    c->rows[c->n++] =
+        (qkv_row){.text = {copy, text.len}, .label = -1, .words = {own, words.n}, .line = line};
+    return QKV_OK;
+}
+
 char qkv_column_role(qkv_corpus_shape shape, const char *name, size_t len) {
     typedef struct role {
         char role;
@@ -183,6 +207,14 @@ static bool looks_conllu(const char *path, qkv_text head) {
     return has_ending(path, ".conllu");
 }
 
+/* Where words have labels, a file of ten columns is CoNLL-U whatever its name. */
+static bool looks_tagged_conllu(const char *path, qkv_text head) {
+    size_t tabs = 0;
+    for (size_t i = 0; i < head.len; i++) tabs += head.data[i] == '\t';
+    return looks_conllu(path, head) || tabs == 9 ||
+           (head.len > 1 && memcmp(head.data, "# ", 2) == 0);
+}
+
 static bool looks_fasttext(const char *path, qkv_text head) {
     (void)path;
     return head.len > 9 && memcmp(head.data, "__label__", 9) == 0;
@@ -215,13 +247,16 @@ static const struct form {
     {"fasttext", SHAPE(LABELLED), looks_fasttext, read_fasttext},
     {"tsv", SHAPE(LABELLED) | SHAPE(PARALLEL), looks_tsv, read_tsv},
     {"csv", SHAPE(LABELLED) | SHAPE(PARALLEL), looks_csv, qkv_read_csv},
+    {"jsonl", SHAPE(TAGGED), looks_jsonl, qkv_read_tagged_jsonl},
+    {"conllu", SHAPE(TAGGED), looks_tagged_conllu, qkv_read_tagged_conllu},
+    {"conll", SHAPE(TAGGED), looks_text, qkv_read_conll},
     {"text", SHAPE(LINES), looks_text, read_lines},
     {"text", SHAPE(STREAM), looks_text, read_stream},
 };
 enum { N_FORMS = sizeof forms / sizeof *forms };
 
-const char *const qkv_corpus_formats[] = {"jsonl", "conllu", "fasttext", "tsv",
-                                          "csv",   "text",   NULL};
+const char *const qkv_corpus_formats[] = {"jsonl", "conllu", "conll", "fasttext",
+                                          "tsv",   "csv",    "text",  NULL};
 
 static const struct form *recognise(const qkv_corpus_spec *spec, const char *path, qkv_text head) {
     for (size_t i = 0; i < N_FORMS; i++) {
@@ -309,7 +344,11 @@ static qkv_status sort_labels(qkv_corpus *c) {
     int32_t *map = qkv_alloc(((size_t)c->labels.n + 1) * sizeof *map);
     if (!map) return QKV_FAILED;
     qkv_status status = qkv_labels_sort(&c->labels, map);
-    for (size_t i = 0; status == QKV_OK && i < c->n; i++) c->rows[i].label = map[c->rows[i].label];
+    for (size_t i = 0; status == QKV_OK && i < c->n; i++) {
+        qkv_row *row = &c->rows[i];
+        if (row->label >= 0) row->label = map[row->label];
+        for (size_t k = 0; k < row->words.n; k++) row->words.at[k].tag = map[row->words.at[k].tag];
+    }
     qkv_free(map);
     return status;
 }
@@ -328,7 +367,7 @@ static qkv_status read_all(qkv_corpus *c, const qkv_corpus_spec *spec) {
                         spec->rows      ? "rows"
                         : spec->n_paths ? spec->paths[0]
                                         : "no file");
-    return spec->shape == QKV_CORPUS_LABELLED && !spec->labels ? sort_labels(c) : QKV_OK;
+    return c->labels.n && !spec->labels ? sort_labels(c) : QKV_OK;
 }
 
 qkv_status qkv_corpus_read(qkv_corpus *c, const qkv_corpus_spec *spec) {

@@ -10,18 +10,21 @@
 #include "base/file.h"
 #include "data/labels.h"
 #include "data/trees.h"
+#include "data/words.h"
 #include "text/tokenizer.h"
 
 typedef enum qkv_corpus_shape {
     QKV_CORPUS_LABELLED, /* label and text (and, for pairs, a second text) */
     QKV_CORPUS_PARALLEL, /* source and target */
     QKV_CORPUS_LINES,    /* a text a line */
+    QKV_CORPUS_TAGGED,   /* a sentence whose words have labels */
     QKV_CORPUS_STREAM    /* running text, line ends included, in pieces of some kilobytes */
 } qkv_corpus_shape;
 
 typedef struct qkv_row {
     qkv_text text, second; /* second.data NULL: there is none */
     int32_t label;         /* −1: none */
+    qkv_words words;       /* TAGGED */
     int64_t line;
 } qkv_row;
 
@@ -29,7 +32,7 @@ typedef struct qkv_corpus {
     qkv_corpus_shape shape;
     qkv_row *rows;
     size_t n, cap;
-    qkv_labels labels;  /* LABELLED */
+    qkv_labels labels;  /* LABELLED, TAGGED */
     int64_t n_empty;    /* rows without text, left out */
     const char *format; /* the form that was recognised */
     qkv_file files[8];
@@ -69,11 +72,18 @@ bool qkv_reader_line(qkv_reader *r, qkv_text *line);
 /* Adds a row; empty texts are counted instead. `label` is ignored unless LABELLED. */
 qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text second,
                           int64_t line);
+/* The number of a label; −1 for one that is not among those of the spec, if it has some. */
+qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t *number);
+/* Adds a sentence; text and words are copied. */
+qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_words words, int64_t line);
 /* What a column of this name holds: 'l' label, 't' text, 's' second text, 0 something else. */
 char qkv_column_role(qkv_corpus_shape shape, const char *name, size_t len);
 
 qkv_status qkv_read_csv(qkv_reader *r);
 qkv_status qkv_read_jsonl(qkv_reader *r);
 qkv_status qkv_read_conllu(qkv_reader *r);
+qkv_status qkv_read_conll(qkv_reader *r);
+qkv_status qkv_read_tagged_conllu(qkv_reader *r);
+qkv_status qkv_read_tagged_jsonl(qkv_reader *r);
 
 #endif

@@ -36,7 +36,7 @@ static qkv_status encode_side(const qkv_tokenizer *tok, const qkv_tokenise_spec 
     const bool split = spec->too_long == QKV_TOO_LONG_SPLIT && spec->max_tokens > 0;
     const qkv_encode_options options = {
         .no_special = spec->no_special,
-        .offsets = (spec->columns & QKV_COLUMNS_TREE) || (spec->columns && split),
+        .offsets = (spec->columns & QKV_COLUMNS_BY_PLACE) || (spec->columns && split),
         .max_tokens = split ? (size_t)INT32_MAX : (size_t)spec->max_tokens};
     if (spec->sides == 1 && b->n > 0 && b->rows[0]->second.data)
         return encode_pairs(tok, &options, b);
@@ -47,8 +47,13 @@ static qkv_status encode_side(const qkv_tokenizer *tok, const qkv_tokenise_spec 
 /* Gives the example just added, tokens from … to − 1 of the row's text, its columns. */
 static qkv_status add_columns(const qkv_tokenise_spec *spec, const qkv_row *row,
                               const qkv_encoding *e, int64_t from, int64_t to, qkv_encoded *out) {
-    qkv_column_source s = {
-        .text = row->text, .e = e, .from = from, .to = to, .trees = spec->trees, .line = row->line};
+    qkv_column_source s = {.text = row->text,
+                           .words = row->words,
+                           .e = e,
+                           .from = from,
+                           .to = to,
+                           .trees = spec->trees,
+                           .line = row->line};
     if (spec->sides == 1) s.second = row->second; /* two texts in one sequence */
     for (qkv_column c = 0; c < QKV_COLUMNS; c++) {
         if (!(spec->columns & qkv_column_bit(c))) continue;

@@ -179,9 +179,9 @@ qkv_status qkv_config_preset(qkv_config *config, const char *name) {
                     name);
 }
 
-const qkv_preset *qkv_preset_for(bool labels, int64_t tokens, bool attention) {
+const qkv_preset *qkv_preset_for(qkv_preset_kind kind, int64_t tokens, bool attention) {
     for (size_t i = 0; i < N_PRESETS; i++)
-        if (tokens < presets[i].below && presets[i].labels == labels &&
+        if (tokens < presets[i].below && presets[i].kind == kind &&
             !(attention && presets[i].no_attention))
             return &presets[i];
     return NULL;

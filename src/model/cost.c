@@ -239,6 +239,11 @@ static void visit_head(const walker *w) {
         qkv_part ngrams = {.layer = -1, .name = "ngrams", .by_sequence = true, .width = part.width};
         add_param(&ngrams, h->ngrams);
         if (h->ngrams) w->visit(w->user, &ngrams);
+    } else if (w->m->shape.head == QKV_HEAD_TAGS) {
+        part.name = "tags";
+        part.width = h->classes.weight->spec.rows;
+        add_dense(&part, &h->classes, rows);
+        w->visit(w->user, &part);
     } else if (w->m->shape.head == QKV_HEAD_VOCAB) {
         part.name = "head";
         add_dense(&part, &h->transform, rows);

@@ -189,6 +189,16 @@ qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src)
     return qkv_add(t, encoder, ngrams, 0);
 }
 
+qkv_tensor *qkv_model_tag(qkv_tape *t, qkv_model *m, const qkv_tokens *src, const int32_t *rows,
+                          int64_t n) {
+    if (qkv_tape_stopped(t)) return &t->nothing;
+    if (m->shape.head != QKV_HEAD_TAGS)
+        return qkv_tape_fail(t, &model_op, QKV_USAGE, "this model is not a tagger");
+    qkv_tensor *x = qkv_model_encode(t, m, src);
+    const qkv_embedding_spec words = {.ids = rows, .rows = n, .dropout = (real)m->config.dropout};
+    return qkv_dense_apply(t, &m->head.classes, qkv_embedding(t, x, &words), QKV_ACT_NONE);
+}
+
 bool qkv_model_has_ngrams(const qkv_model *m) {
     return m->head.ngrams != NULL;
 }

@@ -54,6 +54,9 @@ qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Classifier: logits (n sequences, classes), the mean over those that vote,
  * each with its factor. */
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
+/* Tagger: logits (n, classes) of n rows of the tokens. */
+qkv_tensor *qkv_model_tag(qkv_tape *t, qkv_model *m, const qkv_tokens *src, const int32_t *rows,
+                          int64_t n);
 /* What either voter says by itself: the encoder, and (only where the configuration has them)
  * the n-grams. */
 qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);

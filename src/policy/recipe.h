@@ -10,6 +10,13 @@
 /* Tokens of training data below which a corpus is little, or middling. */
 enum { QKV_LITTLE_TOKENS = 200000, QKV_MIDDLING_TOKENS = 2000000 };
 
+/* Presets (model/preset.def) are chosen among those of a kind. */
+typedef enum qkv_preset_kind {
+    QKV_PRESETS_TEXT,   /* running text, pairs of texts */
+    QKV_PRESETS_LABELS, /* texts with labels */
+    QKV_PRESETS_WORDS   /* words with labels */
+} qkv_preset_kind;
+
 typedef struct qkv_recipe {
     /* the tokenizer, where none is named */
     const char *tokenizer; /* a kind: "word", "wordpiece", "bpe" */
@@ -18,7 +25,7 @@ typedef struct qkv_recipe {
     int64_t bytes_per_entry; /* bytes of text per entry of the vocabulary */
     int64_t vocab_most;      /* entries at most; at least 500 */
     /* the model, where no preset is named */
-    bool labels;             /* presets for texts with labels (preset.def: .labels) */
+    qkv_preset_kind presets; /* which are chosen from */
     const char *regularizer; /* started from a model of another task, take dropout and n-grams from
                                  this preset; NULL: keep the model's own */
     /* the training */
@@ -30,6 +37,7 @@ typedef struct qkv_recipe {
 } qkv_recipe;
 
 extern const qkv_recipe qkv_recipe_labels;  /* texts with labels */
+extern const qkv_recipe qkv_recipe_words;   /* a label for each word */
 extern const qkv_recipe qkv_recipe_pairs;   /* a text becomes another */
 extern const qkv_recipe qkv_recipe_writing; /* running text, to be continued */
 extern const qkv_recipe qkv_recipe_reading; /* running text, to be understood */

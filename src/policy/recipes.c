@@ -10,7 +10,7 @@ const qkv_recipe qkv_recipe_labels = {
     .lowercase = true,
     .bytes_per_entry = 50,
     .vocab_most = 30000,
-    .labels = true,
+    .presets = QKV_PRESETS_LABELS,
     .regularizer = "classifier",
     .passes = {10, 8, 5}, /* few labels are soon known by heart */
     /* Unsmoothed, an encoder grows so sure of the few labels that the vote of the n-grams does not
@@ -18,6 +18,16 @@ const qkv_recipe qkv_recipe_labels = {
     .smoothing = 0.1,
     .average = {4, 0}, /* on little text one validation is as good as the next: average them */
     .adamw_from_scratch = true, /* as good as Muon there, and a step is cheaper */
+};
+
+/* UD English EWT, parts of speech: see docs/TASKS.md. */
+const qkv_recipe qkv_recipe_words = {
+    /* How a word ends tells its part of speech, how it begins that it is a name: pieces, in the case
+     * in which they were written. */
+    .tokenizer = "wordpiece", .bytes_per_entry = 50,
+    .vocab_most = 16000,      .presets = QKV_PRESETS_WORDS,
+    .passes = {20, 10, 5},    .smoothing = 0.1,
+    .average = {4, 4},
 };
 
 /* Multi30k 38.2 BLEU (en-de). */

@@ -15,7 +15,7 @@ static qkv_status count_batches(const qkv_text_model *m, const qkv_encoded *data
     const qkv_task *task = qkv_task_of(config);
     qkv_batcher b = {
         .data = data, .budget = BATCH_TOKENS, .window = task->stream ? config->max_len : 0};
-    if (task->shape.head == QKV_HEAD_CLASSES) {
+    if (qkv_has_labels(task->shape)) {
         const size_t classes = (size_t)m->labels.n;
         s->tally.classes = m->labels.n;
         QKV_TRY_ALLOC(s->tally.confusion = qkv_zalloc(classes * classes, sizeof(int64_t)));

@@ -96,7 +96,7 @@ static size_t count_paths(const char *const *paths) {
 
 static qkv_status read_texts(qkv_run *r) {
     const bool apart = r->task->stream && r->train.documents == QKV_DOCUMENTS_APART,
-               labelled = r->task->corpus == QKV_CORPUS_LABELLED;
+               labelled = qkv_has_labels(r->task->shape);
     qkv_corpus_spec spec = {.shape = apart ? QKV_CORPUS_LINES : r->task->corpus,
                             .paths = r->request->train,
                             .n_paths = count_paths(r->request->train),
@@ -338,7 +338,7 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
 static const qkv_preset *preset_by_size(qkv_run *r) {
     qkv_settings s = qkv_config_settings(&r->config);
     s.given = r->given;
-    return qkv_preset_for(r->task->recipe->labels, corpus_bytes(&r->corpus) / 4,
+    return qkv_preset_for(r->task->recipe->presets, corpus_bytes(&r->corpus) / 4,
                           qkv_settings_given(&s, "position") ||
                               qkv_settings_given(&s, "attention"));
 }
@@ -375,7 +375,7 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
         r->chosen = preset_by_size(r);
         QKV_TRY(assign(r, r->chosen->name));
     }
-    if (r->task->corpus == QKV_CORPUS_LABELLED) r->config.classes = r->corpus.labels.n;
+    if (qkv_has_labels(r->task->shape)) r->config.classes = r->corpus.labels.n;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;
     QKV_TRY(make_tokens(r, folder));

@@ -1,7 +1,6 @@
 /* classify: one text, one of a set of labels. Targets are per sequence. */
 #include "task/companion.h"
 
-#include <math.h>
 #include <string.h>
 
 static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
@@ -48,18 +47,7 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
 static qkv_status count(qkv_tape *t, qkv_model *m, const qkv_batch *b, qkv_tally *sum) {
     qkv_tensor *logits = qkv_model_classify(t, m, &b->src);
     QKV_TRY(qkv_tape_status(t));
-    qkv_kern_get()->softmax(logits->data, logits->data, logits->rows, logits->cols);
-    for (int64_t i = 0; i < b->n_targets; i++) {
-        const real *p = logits->data + i * logits->ld;
-        const int32_t truth = b->targets[i];
-        int32_t answer = 0;
-        for (int32_t k = 1; k < sum->classes; k++)
-            if (p[k] > p[answer]) answer = k;
-        sum->confusion[truth * sum->classes + answer]++;
-        sum->n_right += truth == answer;
-        sum->loss -= log(fmax((double)p[truth], 1e-30));
-    }
-    sum->n_targets += b->n_targets;
+    qkv_task_count_classes(logits, b->targets, sum);
     return QKV_OK;
 }
 

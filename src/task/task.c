@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- the table ---- */
@@ -72,7 +73,8 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *confi
 
 /* The columns that a model of this configuration reads. */
 static unsigned columns_of(const qkv_config *c) {
-    unsigned columns = c->position == QKV_POSITION_STRUCTURAL ? QKV_COLUMNS_TREE : 0;
+    unsigned columns = qkv_task_of(c)->columns;
+    if (c->position == QKV_POSITION_STRUCTURAL) columns |= QKV_COLUMNS_TREE;
     const qkv_companion *companion;
     for (int i = 0; (companion = qkv_companion_at(c, i)); i++)
         if (companion->columns) columns |= companion->columns(c);
@@ -117,6 +119,24 @@ qkv_status qkv_task_words(const qkv_tokenizer *tok, const qkv_task_spec *spec, b
                 (*out)[i] = joined ? goes_on : opened && !opens;
         }
     return QKV_OK;
+}
+
+/* ---- counting ---- */
+
+void qkv_task_count_classes(qkv_tensor *logits, const int32_t *targets, qkv_tally *sum) {
+    qkv_kern_get()->softmax(logits->data, logits->data, logits->rows, logits->cols);
+    for (int64_t i = 0; i < logits->rows; i++) {
+        const real *p = logits->data + i * logits->ld;
+        const int32_t truth = targets[i];
+        int32_t answer = 0;
+        sum->n_targets++;
+        if (truth < 0) continue;
+        for (int32_t k = 1; k < sum->classes; k++)
+            if (p[k] > p[answer]) answer = k;
+        sum->confusion[truth * sum->classes + answer]++;
+        sum->n_right += truth == answer;
+        sum->loss -= log(fmax((double)p[truth], 1e-30));
+    }
 }
 
 /* ---- batches ---- */

@@ -78,6 +78,7 @@ typedef struct qkv_task {
     qkv_framing framing;
     const qkv_recipe *recipe;
     int sides;         /* of an example */
+    unsigned columns;  /* beside the ids, whatever the configuration: bits of qkv_column */
     bool stream;       /* trains on windows of joined text */
     bool whole_words;  /* may want to know which tokens continue a word (qkv_task_words) */
     bool one_view;     /* two passes over an example see different texts: no r_drop */
@@ -136,6 +137,10 @@ qkv_status qkv_task_count(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
                           const qkv_batcher *b, const int64_t *examples, int64_t n, qkv_tally *sum);
 
 /* ---- for the tasks ---- */
+
+/* Counts the answers that logits (n rows of sum->classes) give to n targets. A target of −1 is a
+ * label that the model does not know: no answer is right. Logits become probabilities. */
+void qkv_task_count_classes(qkv_tensor *logits, const int32_t *targets, qkv_tally *sum);
 
 /* Lays sequences out one after another: `extra` rows more for each than side `side` has. Returns
  * the ids to be filled (out->ids) and sets layout and rows; NULL after an error on the tape. */

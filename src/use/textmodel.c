@@ -26,7 +26,7 @@ qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path) {
 
 static qkv_status check_vocabulary(const qkv_text_model *m, const qkv_config *config,
                                    const char *folder) {
-    if (qkv_task_of(config)->shape.head == QKV_HEAD_CLASSES && m->labels.n != config->classes)
+    if (qkv_has_labels(qkv_task_of(config)->shape) && m->labels.n != config->classes)
         return qkv_fail(QKV_BAD_FILE, "%s: %d labels for %lld classes", folder, m->labels.n,
                         (long long)config->classes);
     if (m->spec.vocab_size > config->vocab_size)
