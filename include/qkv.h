@@ -328,6 +328,40 @@ QKV_API qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path
 QKV_API qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n,
                                 float *probabilities);
 
+/* ---- labels of words ---- */
+
+/* A word of a text and its label (qkv_text_model_label). */
+typedef struct qkv_tag_word {
+    uint32_t begin, end; /* bytes of the text */
+    int32_t label;
+    float probability;
+} qkv_tag_word;
+
+typedef struct qkv_tags {
+    qkv_tag_word *words;
+    size_t *first; /* words first[i] … first[i + 1] − 1 are those of text i */
+    size_t n;      /* texts */
+} qkv_tags;
+
+/* Labels the words of n texts, which are cut at blanks and punctuation as treebanks are; with
+ * `blanks` at blanks alone. Labels B-x and I-x come as well-formed spans. May be called from several
+ * threads with one model. Free with qkv_tags_free. */
+QKV_API qkv_status qkv_tag(const qkv_text_model *m, const qkv_text *texts, size_t n, bool blanks,
+                           qkv_tags *out);
+QKV_API void qkv_tags_free(qkv_tags *t);
+
+/* Words that belong together: B-x I-x … is a span of type x. */
+typedef struct qkv_tag_span {
+    uint32_t begin, end;
+    const char *type;
+    float probability; /* of its least sure word */
+} qkv_tag_span;
+/* Do this model's labels say spans? */
+QKV_API bool qkv_tags_are_spans(const qkv_text_model *m);
+/* The spans of a text's n words, in order; `out` has room for n. Returns how many. */
+QKV_API size_t qkv_tag_spans(const qkv_text_model *m, const qkv_tag_word *words, size_t n,
+                             qkv_tag_span *out);
+
 /* ---- translation ---- */
 
 /* How hypotheses of different lengths compare: the log-probability of n tokens (the end counted)
@@ -517,6 +551,10 @@ typedef struct qkv_evaluation {
     size_t n_classes;
     const qkv_class_score *classes;
     double macro_f1;
+    /* taggers whose labels say spans: exact ones, as conlleval counts them; of each type, and of all */
+    size_t n_types;
+    const qkv_class_score *types;
+    double span_precision, span_recall, span_f1;
     const int64_t *confusion;       /* n_classes × n_classes: rows are true, columns answers */
     double bleu, chrf2, chrf2_plus; /* translators */
     void *memory;

@@ -2,6 +2,7 @@
  * translator writes. */
 #include "report/evaluate.h"
 #include "base/mem.h"
+#include "use/tag_text.h"
 
 #include <math.h>
 #include <string.h>
@@ -73,6 +74,68 @@ static qkv_status count_likeness(const qkv_text_model *m, const qkv_corpus *corp
     return status;
 }
 
+/* Spans that are the same in both lists count as found; the last row is of all types. */
+static void compare_spans(const qkv_word_span *truth, size_t n, const qkv_word_span *found,
+                          size_t m, int64_t (*count)[3], int32_t all) {
+    for (size_t i = 0; i < n; i++) count[truth[i].type][0]++, count[all][0]++;
+    for (size_t i = 0; i < m; i++) count[found[i].type][1]++, count[all][1]++;
+    for (size_t i = 0, k = 0; i < n && k < m;) {
+        if (truth[i].from == found[k].from && truth[i].to == found[k].to &&
+            truth[i].type == found[k].type)
+            count[truth[i].type][2]++, count[all][2]++;
+        if (truth[i].from <= found[k].from)
+            i++;
+        else
+            k++;
+    }
+}
+
+typedef struct tagged_rows {
+    qkv_text *texts;
+    qkv_words *words; /* the rows' own, whose labels become the model's */
+    int32_t *label;   /* those of the rows */
+    qkv_word_span *truth, *found;
+    float *probability;
+} tagged_rows;
+
+static qkv_status tag_rows(const qkv_text_model *m, const qkv_corpus *corpus, tagged_rows *r) {
+    size_t all = 1;
+    for (size_t i = 0; i < corpus->n; i++) all += corpus->rows[i].words.n;
+    QKV_TRY_ALLOC(r->texts = qkv_alloc(corpus->n * sizeof *r->texts));
+    QKV_TRY_ALLOC(r->words = qkv_alloc(corpus->n * sizeof *r->words));
+    QKV_TRY_ALLOC(r->label = qkv_alloc(2 * all * sizeof *r->label));
+    QKV_TRY_ALLOC(r->truth = qkv_alloc(2 * all * sizeof *r->truth));
+    QKV_TRY_ALLOC(r->probability = qkv_alloc(all * sizeof *r->probability));
+    r->found = r->truth + all;
+    for (size_t i = 0, at = 0; i < corpus->n; i++) {
+        r->texts[i] = corpus->rows[i].text;
+        r->words[i] = corpus->rows[i].words;
+        for (size_t k = 0; k < r->words[i].n; k++) r->label[at++] = r->words[i].at[k].tag;
+    }
+    return qkv_tag_words(m, r->texts, r->words, corpus->n, r->probability);
+}
+
+static qkv_status count_spans(const qkv_text_model *m, const qkv_corpus *corpus, qkv_scores *s) {
+    const qkv_span_scheme *scheme = &m->spans;
+    tagged_rows r = {0};
+    QKV_TRY_ALLOC(s->spans = qkv_zalloc((size_t)scheme->types.n + 1, sizeof *s->spans));
+    const qkv_status status = tag_rows(m, corpus, &r);
+    int32_t *label = r.label;
+    for (size_t i = 0; i < corpus->n && status == QKV_OK; i++) {
+        const qkv_words w = r.words[i];
+        const size_t n = qkv_spans_find(scheme, label, w.n, r.truth);
+        for (size_t k = 0; k < w.n; k++) *label++ = w.at[k].tag;
+        const size_t found = qkv_spans_find(scheme, label - w.n, w.n, r.found);
+        compare_spans(r.truth, n, r.found, found, s->spans, scheme->types.n);
+    }
+    qkv_free(r.texts);
+    qkv_free(r.words);
+    qkv_free(r.label);
+    qkv_free(r.truth);
+    qkv_free(r.probability);
+    return status;
+}
+
 static qkv_status count_all(const qkv_text_model *m, const qkv_corpus *corpus,
                             const qkv_evaluate_options *o, qkv_scores *s, qkv_evaluation *out) {
     const bool writes = qkv_task_of(qkv_model_config(m->model))->sides == 2;
@@ -81,6 +144,7 @@ static qkv_status count_all(const qkv_text_model *m, const qkv_corpus *corpus,
     out->examples = (int64_t)corpus->n;
     out->left_out = corpus->n_empty;
     QKV_TRY(count_loss(m, corpus, s, out));
+    if (m->spans.spans) return count_spans(m, corpus, s);
     return writes ? count_likeness(m, corpus, o, s) : QKV_OK;
 }
 
@@ -112,6 +176,27 @@ static void conclude_classes(const qkv_text_model *m, qkv_scores *s, qkv_evaluat
     out->macro_f1 = sum / s->tally.classes;
 }
 
+static qkv_class_score score_spans(const int64_t count[3], const char *type) {
+    qkv_class_score r = {.label = type, .support = count[0]};
+    if (count[1]) r.precision = (double)count[2] / (double)count[1];
+    if (count[0]) r.recall = (double)count[2] / (double)count[0];
+    if (count[2]) r.f1 = 2 * r.precision * r.recall / (r.precision + r.recall);
+    return r;
+}
+
+static qkv_status conclude_spans(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
+    const int32_t n = m->spans.types.n;
+    QKV_TRY_ALLOC(s->types = qkv_zalloc((size_t)n, sizeof *s->types));
+    for (int32_t k = 0; k < n; k++) s->types[k] = score_spans(s->spans[k], m->spans.types.names[k]);
+    const qkv_class_score all = score_spans(s->spans[n], NULL);
+    out->n_types = (size_t)n;
+    out->types = s->types;
+    out->span_precision = all.precision;
+    out->span_recall = all.recall;
+    out->span_f1 = all.f1;
+    return QKV_OK;
+}
+
 static void conclude(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
     const double targets = (double)s->tally.n_targets;
     out->targets = s->tally.n_targets;
@@ -141,6 +226,9 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                             .perplexity = NAN,
                             .bits_per_byte = NAN,
                             .macro_f1 = NAN,
+                            .span_precision = NAN,
+                            .span_recall = NAN,
+                            .span_f1 = NAN,
                             .bleu = NAN,
                             .chrf2 = NAN,
                             .chrf2_plus = NAN};
@@ -157,8 +245,9 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
     QKV_TRY(qkv_corpus_read(&corpus, &spec));
     const qkv_status status = count_all(m, &corpus, options ? options : &defaults, s, out);
     qkv_corpus_free(&corpus);
-    if (status == QKV_OK) conclude(m, s, out);
-    return status;
+    if (status != QKV_OK) return status;
+    conclude(m, s, out);
+    return s->spans ? conclude_spans(m, s, out) : QKV_OK;
 }
 
 void qkv_evaluation_free(qkv_evaluation *e) {
@@ -166,6 +255,8 @@ void qkv_evaluation_free(qkv_evaluation *e) {
     if (s) {
         qkv_free(s->tally.confusion);
         qkv_free(s->classes);
+        qkv_free(s->spans);
+        qkv_free(s->types);
         qkv_likeness_free(&s->likeness);
         qkv_free(s);
     }

@@ -11,6 +11,8 @@ typedef struct qkv_scores {
     bool translated;  /* `likeness` holds something */
     qkv_likeness likeness;
     qkv_class_score *classes;
+    int64_t (*spans)[3]; /* by type: true, answered, both */
+    qkv_class_score *types;
 } qkv_scores;
 
 #endif

@@ -18,12 +18,12 @@ static void put_numbers(qkv_json_out *j, const number *rows, size_t n) {
     }
 }
 
-static void classes_json(const qkv_evaluation *e, qkv_json_out *j) {
-    qkv_json_put_key(j, "classes");
+static void rows_json(const char *key, const qkv_class_score *rows, size_t n, qkv_json_out *j) {
+    qkv_json_put_key(j, key);
     qkv_json_open(j, '{');
-    for (size_t k = 0; k < e->n_classes; k++) {
-        const qkv_class_score r = e->classes[k];
-        qkv_json_put_key(j, e->classes[k].label);
+    for (size_t k = 0; k < n; k++) {
+        const qkv_class_score r = rows[k];
+        qkv_json_put_key(j, r.label);
         qkv_json_open(j, '{');
         put_numbers(j,
                     (const number[]){{"precision", r.precision},
@@ -34,6 +34,10 @@ static void classes_json(const qkv_evaluation *e, qkv_json_out *j) {
         qkv_json_close(j, '}');
     }
     qkv_json_close(j, '}');
+}
+
+static void classes_json(const qkv_evaluation *e, qkv_json_out *j) {
+    rows_json("classes", e->classes, e->n_classes, j);
     put_numbers(j, (const number[]){{"macro_f1", e->macro_f1}}, 1);
     qkv_json_put_key(j, "confusion");
     qkv_json_open(j, '[');
@@ -67,6 +71,14 @@ static void put_json(const qkv_evaluation *e, qkv_buf *out) {
                                      {"bits_per_byte", e->bits_per_byte},
                                      {"bytes", (double)e->bytes}},
                     3);
+    if (e->types) {
+        rows_json("spans", e->types, e->n_types, &j);
+        put_numbers(&j,
+                    (const number[]){{"span_precision", e->span_precision},
+                                     {"span_recall", e->span_recall},
+                                     {"span_f1", e->span_f1}},
+                    3);
+    }
     const qkv_scores *counted = e->memory;
     if (counted->translated) qkv_likeness_json(&counted->likeness, &j);
     qkv_json_close(&j, '}');
@@ -75,13 +87,14 @@ static void put_json(const qkv_evaluation *e, qkv_buf *out) {
 
 /* ---- tables ---- */
 
-static qkv_status classes_table(const qkv_evaluation *e, qkv_buf *out) {
-    static const char *const head[] = {"class", "precision", "recall", "F1", "rows"};
+static qkv_status classes_table(const char *what, const qkv_class_score *rows, size_t n,
+                                qkv_buf *out) {
+    const char *const head[] = {what, "precision", "recall", "F1", "rows"};
     qkv_table t = qkv_table_begin("lrrrr");
     for (size_t i = 0; i < 5; i++) qkv_table_cell(&t, "%s", head[i]);
-    for (size_t k = 0; k < e->n_classes; k++) {
-        const qkv_class_score r = e->classes[k];
-        qkv_table_cell(&t, "%s", e->classes[k].label);
+    for (size_t k = 0; k < n; k++) {
+        const qkv_class_score r = rows[k];
+        qkv_table_cell(&t, "%s", r.label);
         qkv_table_cell(&t, "%.4f", r.precision);
         qkv_table_cell(&t, "%.4f", r.recall);
         qkv_table_cell(&t, "%.4f", r.f1);
@@ -125,8 +138,13 @@ static void put_table(const qkv_evaluation *e, qkv_buf *out) {
     qkv_buf_printf(out, "accuracy %.2f %%   macro F1 %.4f   loss %.4f   (%lld of %lld right)\n\n",
                    100 * e->accuracy, e->macro_f1, e->loss, (long long)e->right,
                    (long long)e->targets);
-    qkv_status status = classes_table(e, out);
-    if (status == QKV_OK && e->n_classes <= MOST_COLUMNS) status = confusion_table(e, out);
+    if (e->types)
+        qkv_buf_printf(out, "spans: F1 %.4f   precision %.4f   recall %.4f\n\n", e->span_f1,
+                       e->span_precision, e->span_recall);
+    qkv_status status = classes_table(e->types ? "type" : "class", e->types ? e->types : e->classes,
+                                      e->types ? e->n_types : e->n_classes, out);
+    if (status == QKV_OK && !e->types && e->n_classes <= MOST_COLUMNS)
+        status = confusion_table(e, out);
     if (status != QKV_OK) out->status = status;
 }
 

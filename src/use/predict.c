@@ -60,15 +60,19 @@ void qkv_encodings_free(qkv_encoding *e, size_t n) {
 
 /* ---- batches ---- */
 
-qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
+qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, qkv_use_texts texts,
                              const qkv_encoding *e, qkv_tokens *src) {
-    const unsigned wanted = qkv_tokenise_spec_of(qkv_model_config(m->model)).columns;
+    unsigned wanted = qkv_tokenise_spec_of(qkv_model_config(m->model)).columns;
+    if (!texts.words) wanted &= ~(unsigned)QKV_COLUMNS_WORD;
     for (qkv_column c = 0; c < QKV_COLUMNS; c++) {
         if (!(wanted & qkv_column_bit(c))) continue;
         qkv_cells *cells = qkv_tape_alloc(t, NULL, (size_t)src->layout.n * sizeof *cells);
         for (int32_t i = 0; i < src->layout.n && cells; i++) {
-            const qkv_column_source s = {
-                .text = texts[i], .e = &e[i], .to = (int64_t)e[i].n, .trees = &m->trees};
+            const qkv_column_source s = {.text = texts.at[i],
+                                         .words = texts.words ? texts.words[i] : (qkv_words){0},
+                                         .e = &e[i],
+                                         .to = (int64_t)e[i].n,
+                                         .trees = &m->trees};
             int32_t *own = qkv_tape_alloc(t, NULL, (size_t)qkv_column_room(c, &s) * sizeof *own);
             if (!own) break;
             QKV_TRY(qkv_column_make(c, &s, own, &cells[i].n));
@@ -82,8 +86,9 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, const qkv_tex
 /* All batches, over all threads; how they are shared out changes no bit of the results. */
 typedef struct job {
     const qkv_text_model *m;
-    const qkv_text *texts;
+    qkv_use_texts texts;
     const qkv_encoding *e;
+    const size_t *first; /* row of the result; n + 1; NULL: one row per text */
     size_t n;
     qkv_rows_fn rows;
     size_t width;
@@ -108,12 +113,13 @@ static qkv_status run_batch(qkv_tape *t, const job *j, size_t i) {
     }
     qkv_tokens batch = {
         .layout = {.n = (int32_t)n, .start = start}, .ids = ids, .rows = (int64_t)rows};
-    QKV_TRY(qkv_texts_columns(t, j->m, j->texts + from, e, &batch));
+    const qkv_use_texts texts = {j->texts.at + from, j->texts.words ? j->texts.words + from : NULL};
+    QKV_TRY(qkv_texts_columns(t, j->m, texts, e, &batch));
     const qkv_tensor *y = j->rows(t, j->m->model, &batch);
     QKV_TRY(qkv_tape_status(t));
-    for (size_t row = 0; row < n; row++)
-        for (size_t c = 0; c < j->width; c++)
-            j->out[(from + row) * j->width + c] = (float)y->data[(int64_t)row * y->ld + (int64_t)c];
+    float *out = j->out + (j->first ? j->first[from] : from) * j->width;
+    for (int64_t row = 0; row < y->rows; row++)
+        for (size_t c = 0; c < j->width; c++) *out++ = (float)y->data[row * y->ld + (int64_t)c];
     return QKV_OK;
 }
 
@@ -147,14 +153,26 @@ static qkv_status run_all(job *j) {
     return status;
 }
 
-qkv_status qkv_rows_of_texts(const qkv_text_model *m, const qkv_text *texts, size_t n,
+static qkv_status number_rows(job *j, size_t **first) {
+    if (!j->texts.words) return QKV_OK;
+    QKV_TRY_ALLOC(*first = qkv_zalloc(j->n + 1, sizeof **first));
+    for (size_t i = 0; i < j->n; i++) (*first)[i + 1] = (*first)[i] + j->texts.words[i].n;
+    j->first = *first;
+    return QKV_OK;
+}
+
+qkv_status qkv_rows_of_texts(const qkv_text_model *m, qkv_use_texts texts, size_t n,
                              qkv_rows_fn rows, size_t width, float *out) {
     if (n == 0) return QKV_OK;
-    const bool structural = qkv_model_config(m->model)->position == QKV_POSITION_STRUCTURAL;
+    const unsigned wanted = qkv_tokenise_spec_of(qkv_model_config(m->model)).columns;
+    size_t *first = NULL;
     qkv_encoding *e = qkv_zalloc(n, sizeof *e);
-    qkv_status status = e ? qkv_texts_encode(m, texts, n, structural, e) : QKV_FAILED;
+    qkv_status status =
+        e ? qkv_texts_encode(m, texts.at, n, wanted & QKV_COLUMNS_BY_PLACE, e) : QKV_FAILED;
     job j = {.m = m, .texts = texts, .e = e, .n = n, .rows = rows, .width = width, .out = out};
+    if (status == QKV_OK) status = number_rows(&j, &first);
     if (status == QKV_OK) status = run_all(&j);
+    qkv_free(first);
     qkv_encodings_free(e, n);
     return status;
 }
@@ -172,7 +190,8 @@ qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n
     if (qkv_task_of(qkv_model_config(m->model))->shape.head != QKV_HEAD_CLASSES)
         return qkv_fail(QKV_USAGE, "this model was trained to %s, not to classify",
                         qkv_text_model_task(m));
-    return qkv_rows_of_texts(m, texts, n, class_rows, (size_t)m->labels.n, probabilities);
+    return qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, class_rows, (size_t)m->labels.n,
+                             probabilities);
 }
 
 /* ---- vectors ---- */
@@ -182,5 +201,6 @@ size_t qkv_embed_width(const qkv_text_model *m) {
 }
 
 qkv_status qkv_embed(const qkv_text_model *m, const qkv_text *texts, size_t n, float *vectors) {
-    return qkv_rows_of_texts(m, texts, n, qkv_model_pooled, qkv_embed_width(m), vectors);
+    return qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, qkv_model_pooled,
+                             qkv_embed_width(m), vectors);
 }

@@ -56,6 +56,7 @@ static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *pat
     QKV_TRY(qkv_folder_blame(qkv_tokenizer_open(path->data, &m->tokenizer), path->data));
     m->spec = qkv_task_spec_of(m->tokenizer, &config);
     QKV_TRY(check_vocabulary(m, &config, folder));
+    QKV_TRY(qkv_span_scheme_of(&m->labels, &m->spans));
     QKV_TRY(open_shortlist(m, &config, folder, path));
     /* The file bears out every size before memory is taken for it. */
     QKV_TRY(qkv_folder_find(folder, QKV_PART_WEIGHTS, path));
@@ -85,6 +86,7 @@ void qkv_text_model_close(qkv_text_model *m) {
     if (m->model) qkv_model_free(m->model);
     qkv_tokenizer_free(m->tokenizer);
     qkv_labels_free(&m->labels);
+    qkv_span_scheme_free(&m->spans);
     qkv_trees_free(&m->trees);
     qkv_shortlist_close(&m->shortlist);
     qkv_free(m);

@@ -3,6 +3,7 @@
 #define QKV_USE_TEXTMODEL_H
 
 #include "data/tokenise.h"
+#include "data/spans.h"
 #include "decode/session.h"
 #include "task/shortlist.h"
 #include "task/task.h"
@@ -11,6 +12,7 @@ struct qkv_text_model {
     qkv_model *model;
     qkv_tokenizer *tokenizer;
     qkv_labels labels;
+    qkv_span_scheme spans; /* of a tagger: what its labels say */
     qkv_task_spec spec;
     struct qkv_idle *idle;   /* what calls that are over left for the next ones: all that changes */
     qkv_shortlist shortlist; /* of translators that have one; else zeros */

@@ -73,7 +73,7 @@ static qkv_status run_pass(looking *l, qkv_tape *t) {
     int32_t s_start[2], t_start[2];
     qkv_tokens src = tokens_of(&l->source, s_start);
     qkv_tape_begin(t, QKV_EVAL, 0, 0);
-    QKV_TRY(qkv_texts_columns(t, m, &l->text, &l->source, &src));
+    QKV_TRY(qkv_texts_columns(t, m, (qkv_use_texts){&l->text, NULL}, &l->source, &src));
     qkv_attention_record_start(&l->record, t);
     const qkv_task *task = qkv_task_of(qkv_model_config(m->model));
     if (task->shape.head == QKV_HEAD_CLASSES) {
