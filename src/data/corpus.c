@@ -73,9 +73,9 @@ qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t
     return *number >= 0 ? QKV_OK : is_blank(label) ? QKV_BAD_FILE : QKV_FAILED;
 }
 
-qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_words words, int64_t line) {
+qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words words, int64_t line) {
     qkv_corpus *c = r->corpus;
-    qkv_word *own = qkv_arena_alloc(&c->strings, words.n * sizeof *own);
+    qkv_text_word *own = qkv_arena_alloc(&c->strings, words.n * sizeof *own);
     const char *copy = qkv_arena_strndup(&c->strings, text.data, text.len);
     if (!own || !copy) return QKV_FAILED;
     if (text.len >= UINT32_MAX)

@@ -24,7 +24,7 @@ typedef enum qkv_corpus_shape {
 typedef struct qkv_row {
     qkv_text text, second; /* second.data NULL: there is none */
     int32_t label;         /* −1: none */
-    qkv_words words;       /* TAGGED */
+    qkv_text_words words;       /* TAGGED */
     int64_t line;
 } qkv_row;
 
@@ -75,7 +75,7 @@ qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text
 /* The number of a label; −1 for one that is not among those of the spec, if it has some. */
 qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t *number);
 /* Adds a sentence; text and words are copied. */
-qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_words words, int64_t line);
+qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words words, int64_t line);
 /* What a column of this name holds: 'l' label, 't' text, 's' second text, 0 something else. */
 char qkv_column_role(qkv_corpus_shape shape, const char *name, size_t len);
 

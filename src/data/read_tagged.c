@@ -33,7 +33,7 @@ static qkv_status add_numbered(sentence *s, qkv_text form, int32_t tag) {
     const size_t begin = s->text.len;
     qkv_buf_add(&s->text, form.data, form.len);
     QKV_TRY(s->text.status);
-    const qkv_word word = {(uint32_t)begin, (uint32_t)s->text.len, tag};
+    const qkv_text_word word = {(uint32_t)begin, (uint32_t)s->text.len, tag};
     return QKV_PUSH(s->words, word) ? QKV_OK : QKV_FAILED;
 }
 
@@ -46,7 +46,7 @@ static qkv_status add_word(sentence *s, qkv_text form, qkv_text label) {
 static qkv_status end_sentence(sentence *s) {
     if (s->words.n == 0) return QKV_OK;
     QKV_TRY(qkv_reader_add_words(s->r, (qkv_text){s->text.data, s->text.len},
-                                 (qkv_words){s->words.at, s->words.n}, s->line));
+                                 (qkv_text_words){s->words.at, s->words.n}, s->line));
     s->words.n = s->text.len = 0;
     return QKV_OK;
 }
@@ -173,7 +173,7 @@ static qkv_status mark(qkv_reader *r, qkv_text text, qkv_json_at span, qkv_word_
     const size_t from = byte_of(text, start), to = byte_of(text, end);
     bool inside = false;
     for (size_t i = 0; i < words->n; i++) {
-        qkv_word *w = &words->at[i];
+        qkv_text_word *w = &words->at[i];
         qkv_buf name = {0};
         if (w->end <= from || w->begin >= to) continue;
         qkv_buf_printf(&name, "%c-%.*s", inside ? 'I' : 'B', (int)label.len, label.data);
@@ -196,7 +196,7 @@ static qkv_status read_spans(sentence *s, qkv_text text, qkv_json_at spans, qkv_
     for (bool more = qkv_json_first(spans, &span); more; more = qkv_json_next(spans, &span))
         QKV_TRY(mark(s->r, text, span, words));
     for (size_t i = 0; i < words->n; i++) {
-        const qkv_word *w = &words->at[i];
+        const qkv_text_word *w = &words->at[i];
         QKV_TRY(add_numbered(s, (qkv_text){text.data + w->begin, w->end - w->begin}, w->tag));
     }
     return end_sentence(s);

@@ -26,7 +26,7 @@ static size_t before(qkv_text t, size_t at) {
 }
 
 static bool add(qkv_word_list *out, size_t from, size_t to) {
-    return from == to || QKV_PUSH(*out, ((qkv_word){(uint32_t)from, (uint32_t)to, -1}));
+    return from == to || QKV_PUSH(*out, ((qkv_text_word){(uint32_t)from, (uint32_t)to, -1}));
 }
 
 /* Where the clitic at the end of [from, to) begins; `to`: there is none. */

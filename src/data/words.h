@@ -7,17 +7,17 @@
 #include "base/error.h"
 #include "text/tokenizer.h"
 
-typedef struct qkv_word {
+typedef struct qkv_text_word {
     uint32_t begin, end; /* bytes of the text */
     int32_t tag;         /* the number of its label; −1: it has none */
-} qkv_word;
+} qkv_text_word;
 
-typedef struct qkv_words {
-    qkv_word *at;
+typedef struct qkv_text_words {
+    qkv_text_word *at;
     size_t n;
-} qkv_words;
+} qkv_text_words;
 
-typedef QKV_VEC(qkv_word) qkv_word_list;
+typedef QKV_VEC(qkv_text_word) qkv_word_list;
 
 /* Appends the words of a text: runs between blanks, without the punctuation at their ends, each
  * character of which is a word of its own; English "n't" and "'s" too ("don't" is do + n't), as in

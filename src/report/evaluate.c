@@ -92,7 +92,7 @@ static void compare_spans(const qkv_word_span *truth, size_t n, const qkv_word_s
 
 typedef struct tagged_rows {
     qkv_text *texts;
-    qkv_words *words; /* the rows' own, whose labels become the model's */
+    qkv_text_words *words; /* the rows' own, whose labels become the model's */
     int32_t *label;   /* those of the rows */
     qkv_word_span *truth, *found;
     float *probability;
@@ -122,7 +122,7 @@ static qkv_status count_spans(const qkv_text_model *m, const qkv_corpus *corpus,
     const qkv_status status = tag_rows(m, corpus, &r);
     int32_t *label = r.label;
     for (size_t i = 0; i < corpus->n && status == QKV_OK; i++) {
-        const qkv_words w = r.words[i];
+        const qkv_text_words w = r.words[i];
         const size_t n = qkv_spans_find(scheme, label, w.n, r.truth);
         for (size_t k = 0; k < w.n; k++) *label++ = w.at[k].tag;
         const size_t found = qkv_spans_find(scheme, label - w.n, w.n, r.found);

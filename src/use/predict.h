@@ -13,7 +13,7 @@ void qkv_encodings_free(qkv_encoding *e, size_t n);
 /* Texts, and the words of each where the model is a tagger (else NULL). */
 typedef struct qkv_use_texts {
     const qkv_text *at;
-    const qkv_words *words;
+    const qkv_text_words *words;
 } qkv_use_texts;
 
 /* The columns that the model reads, of each text of the batch. The encodings must have offsets where

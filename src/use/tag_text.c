@@ -12,7 +12,7 @@
 /* The texts as the model gets them: whole, or in parts. */
 typedef struct parts {
     QKV_VEC(qkv_text) text;
-    QKV_VEC(qkv_words) words;
+    QKV_VEC(qkv_text_words) words;
     qkv_arena memory; /* words of parts, counted from the part's beginning */
 } parts;
 
@@ -23,20 +23,20 @@ static void parts_free(parts *p) {
 }
 
 /* Words [from, to) of a text as a text of their own. */
-static qkv_status add_part(parts *p, qkv_text text, qkv_words words, size_t from, size_t to) {
+static qkv_status add_part(parts *p, qkv_text text, qkv_text_words words, size_t from, size_t to) {
     const uint32_t begin = words.at[from].begin, end = words.at[to - 1].end;
-    qkv_word *own = qkv_arena_alloc(&p->memory, (to - from) * sizeof *own);
+    qkv_text_word *own = qkv_arena_alloc(&p->memory, (to - from) * sizeof *own);
     if (!own) return QKV_FAILED;
     for (size_t i = from; i < to; i++)
-        own[i - from] = (qkv_word){words.at[i].begin - begin, words.at[i].end - begin, -1};
+        own[i - from] = (qkv_text_word){words.at[i].begin - begin, words.at[i].end - begin, -1};
     return QKV_PUSH(p->text, ((qkv_text){text.data + begin, end - begin})) &&
-                   QKV_PUSH(p->words, ((qkv_words){own, to - from}))
+                   QKV_PUSH(p->words, ((qkv_text_words){own, to - from}))
                ? QKV_OK
                : QKV_FAILED;
 }
 
 /* As many words as fit; a single word of more tokens than the model reads is cut by it. */
-static qkv_status add_text(const qkv_text_model *m, parts *p, qkv_text text, qkv_words words) {
+static qkv_status add_text(const qkv_text_model *m, parts *p, qkv_text text, qkv_text_words words) {
     const int64_t max_len = qkv_model_config(m->model)->max_len;
     const size_t most = max_len > 2 ? (size_t)max_len - 2 : 1; /* room for marks */
     qkv_encoding e = {0};
@@ -84,7 +84,7 @@ static int32_t largest(const float *p, int32_t n) {
 }
 
 /* Labels of the n words of one text, whose probabilities are p. */
-static void choose(const choice *c, const float *p, size_t n, qkv_word *words, float *probability) {
+static void choose(const choice *c, const float *p, size_t n, qkv_text_word *words, float *probability) {
     const int32_t k = c->m->labels.n;
     const size_t all = n * (size_t)k;
     if (c->m->spans.spans) {
@@ -99,7 +99,7 @@ static void choose(const choice *c, const float *p, size_t n, qkv_word *words, f
     }
 }
 
-static qkv_status choose_all(const qkv_text_model *m, const float *p, const qkv_words *words,
+static qkv_status choose_all(const qkv_text_model *m, const float *p, const qkv_text_words *words,
                              size_t n, float *probability) {
     const size_t k = (size_t)m->labels.n;
     size_t most = 0;
@@ -120,7 +120,7 @@ static qkv_status choose_all(const qkv_text_model *m, const float *p, const qkv_
     return ok ? QKV_OK : QKV_FAILED;
 }
 
-qkv_status qkv_tag_words(const qkv_text_model *m, const qkv_text *texts, const qkv_words *words,
+qkv_status qkv_tag_words(const qkv_text_model *m, const qkv_text *texts, const qkv_text_words *words,
                          size_t n, float *probability) {
     const size_t k = (size_t)m->labels.n;
     size_t all = 0;
@@ -145,7 +145,7 @@ qkv_status qkv_tag_words(const qkv_text_model *m, const qkv_text *texts, const q
 typedef struct request {
     qkv_arena memory;
     qkv_text *texts;  /* as the model gets them */
-    qkv_words *words; /* of those */
+    qkv_text_words *words; /* of those */
     float *probability;
     QKV_VEC(qkv_tag_word) found; /* places in the texts as they were given */
     size_t *first;
@@ -158,19 +158,19 @@ static qkv_status spell(request *r, size_t i, qkv_text text, bool blanks) {
     size_t room = list.n, len = 0;
     for (size_t k = 0; k < list.n; k++) room += list.at[k].end - list.at[k].begin;
     char *joined = qkv_arena_alloc(&r->memory, room + 1);
-    qkv_word *own = qkv_arena_alloc(&r->memory, list.n * sizeof *own);
+    qkv_text_word *own = qkv_arena_alloc(&r->memory, list.n * sizeof *own);
     if (status == QKV_OK && (!joined || !own)) status = QKV_FAILED;
     for (size_t k = 0; k < list.n && status == QKV_OK; k++) {
-        const qkv_word w = list.at[k];
+        const qkv_text_word w = list.at[k];
         if (k) joined[len++] = ' ';
-        own[k] = (qkv_word){(uint32_t)len, (uint32_t)len + w.end - w.begin, -1};
+        own[k] = (qkv_text_word){(uint32_t)len, (uint32_t)len + w.end - w.begin, -1};
         memcpy(joined + len, text.data + w.begin, w.end - w.begin);
         len += w.end - w.begin;
         if (!QKV_PUSH(r->found, ((qkv_tag_word){.begin = w.begin, .end = w.end})))
             status = QKV_FAILED;
     }
     r->texts[i] = (qkv_text){joined, len};
-    r->words[i] = (qkv_words){own, list.n};
+    r->words[i] = (qkv_text_words){own, list.n};
     r->first[i + 1] = r->found.n;
     qkv_free(list.at);
     return status;
