@@ -11,7 +11,7 @@ may_include() { # folder → the folders it may include (each list is closed: wh
     kern | tape | store | text | score | draw | policy) echo "base" ;;
     ops) echo "tape kern base" ;;
     nn) echo "ops tape kern base" ;;
-    model) echo "policy nn ops tape kern store base" ;;
+    model) echo "nn ops tape kern store base" ;;
     data) echo "text base" ;;
     decode) echo "model nn ops tape kern store base" ;;
     task) echo "policy decode model nn ops tape kern store data text base" ;;

@@ -586,7 +586,9 @@ static void test_presets_by_size(void **state) {
         for (int attention = 0; attention < 2; attention++)
             for (int64_t tokens = 0, width = 0; tokens <= INT64_MAX / 8; tokens = 8 * tokens + 1) {
                 const char *name =
-                    qkv_preset_for(task == QKV_TASK_CLASSIFY, tokens, attention)->name;
+                    qkv_choice_for(task == QKV_TASK_CLASSIFY ? QKV_PRESETS_LABELS
+                                                              : QKV_PRESETS_TEXT,
+                                   tokens, attention)->preset;
                 qkv_config config;
                 qkv_config_default(&config);
                 config.task = task;
@@ -596,14 +598,14 @@ static void test_presets_by_size(void **state) {
                 assert_true(config.d_model >= width);
                 width = config.d_model;
             }
-    assert_string_equal(qkv_preset_for(true, 199999, false)->name, "classifier-small");
-    assert_string_equal(qkv_preset_for(true, 199999, true)->name, "classifier");
-    assert_string_equal(qkv_preset_for(true, 200000, false)->name, "classifier");
-    assert_string_equal(qkv_preset_for(true, 80000000, false)->name, "classifier-large");
-    assert_string_equal(qkv_preset_for(false, 199999, false)->name, "tiny");
-    assert_string_equal(qkv_preset_for(false, 4999999, true)->name, "small");
-    assert_string_equal(qkv_preset_for(false, 49999999, false)->name, "medium");
-    assert_string_equal(qkv_preset_for(false, 50000000, false)->name, "base");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 199999, false)->preset, "classifier-small");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 199999, true)->preset, "classifier");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 200000, false)->preset, "classifier");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 80000000, false)->preset, "classifier-large");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_TEXT, 199999, false)->preset, "tiny");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_TEXT, 4999999, true)->preset, "small");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_TEXT, 49999999, false)->preset, "medium");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_TEXT, 50000000, false)->preset, "base");
 }
 
 /* What a description says a training step keeps is what the tape keeps. */

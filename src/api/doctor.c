@@ -60,12 +60,6 @@ static void proc_value(const char *path, const char *name, char *out, size_t siz
     fclose(file);
 }
 
-static double proc_kilobytes(const char *name) {
-    char text[64];
-    proc_value("/proc/meminfo", name, text, sizeof text);
-    return strtod(text, NULL); /* "16312345 kB": no decimal point that a locale could change */
-}
-
 static void about_build(facts *f) {
     char text[64];
     add_text(f, "version", "qkv", qkv_version());
@@ -106,9 +100,10 @@ static void about_cpu(facts *f) {
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         add_number(f, "cores_allowed", "cores allowed", CPU_COUNT(&set), "");
     add_number(f, "threads", "threads in use", qkv_threads(), "");
-    add_number(f, "memory_gb", "memory", proc_kilobytes("MemTotal") * 1024 / 1e9, "GB");
-    add_number(f, "memory_available_gb", "memory free", proc_kilobytes("MemAvailable") * 1024 / 1e9,
-               "GB");
+    double total;
+    const double available = qkv_machine_memory(&total);
+    add_number(f, "memory_gb", "memory", total / 1e9, "GB");
+    add_number(f, "memory_available_gb", "memory free", available / 1e9, "GB");
 }
 
 static void measure(facts *f) {

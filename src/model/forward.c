@@ -199,10 +199,6 @@ qkv_tensor *qkv_model_tag(qkv_tape *t, qkv_model *m, const qkv_tokens *src, cons
     return qkv_dense_apply(t, &m->head.classes, qkv_embedding(t, x, &words), QKV_ACT_NONE);
 }
 
-bool qkv_model_has_ngrams(const qkv_model *m) {
-    return m->head.ngrams != NULL;
-}
-
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams) {
     m->config.encoder_vote = encoder;
     m->config.ngram_vote = ngrams;
