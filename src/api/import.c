@@ -2,11 +2,8 @@
 #include "folder/folder.h"
 #include "task/task.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "model/import_weights.h"
 #include "model/weights.h"
-
-#include <string.h>
 
 bool qkv_import_row(size_t i, const char **name, const char **summary) {
     const qkv_importer *const *rows;
@@ -14,72 +11,6 @@ bool qkv_import_row(size_t i, const char **name, const char **summary) {
     *name = rows[i]->name;
     *summary = rows[i]->summary;
     return true;
-}
-
-/* ---- a tokenizer of whole words ---- */
-
-static bool next_word(const char **at, const char *end, qkv_text *out) {
-    if (*at >= end) return false;
-    const char *stop = memchr(*at, '\n', (size_t)(end - *at));
-    *out = (qkv_text){*at, (size_t)(stop - *at)};
-    *at = stop + 1;
-    return true;
-}
-
-static bool is_special(qkv_text w) {
-    static const char *const names[] = {"<blank>", "<unk>", "<s>", "</s>", "<pad>"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (w.len == strlen(names[i]) && !memcmp(w.data, names[i], w.len)) return true;
-    return false;
-}
-
-static void put_special(qkv_json_out *j, qkv_text word, int64_t id) {
-    static const char *const no[] = {"single_word", "lstrip", "rstrip", "normalized"};
-    qkv_json_open(j, '{');
-    qkv_json_put_key(j, "id");
-    qkv_json_put_int(j, id);
-    qkv_json_put_key(j, "content");
-    qkv_json_put_string(j, word.data, word.len);
-    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
-        qkv_json_put_key(j, no[i]);
-        qkv_json_put_bool(j, false);
-    }
-    qkv_json_put_key(j, "special");
-    qkv_json_put_bool(j, true);
-    qkv_json_close(j, '}');
-}
-
-/* tokenizer.json of a vocabulary of whole words with blanks between them. */
-static void put_words(const qkv_buf *words, qkv_buf *out) {
-    const char *at = words->data, *const end = words->data + words->len;
-    qkv_json_out j = qkv_json_begin(out, 0);
-    qkv_text word;
-    qkv_json_open(&j, '{');
-    qkv_json_put_key(&j, "version");
-    qkv_json_put_text(&j, "1.0");
-    qkv_json_put_key(&j, "added_tokens");
-    qkv_json_open(&j, '[');
-    for (int64_t id = 0; next_word(&at, end, &word); id++)
-        if (is_special(word)) put_special(&j, word, id);
-    qkv_json_close(&j, ']');
-    qkv_json_put_key(&j, "pre_tokenizer");
-    qkv_json_put_raw(&j, "{\"type\":\"WhitespaceSplit\"}");
-    qkv_json_put_key(&j, "model");
-    qkv_json_open(&j, '{');
-    qkv_json_put_key(&j, "type");
-    qkv_json_put_text(&j, "WordLevel");
-    qkv_json_put_key(&j, "unk_token");
-    qkv_json_put_text(&j, "<unk>");
-    qkv_json_put_key(&j, "vocab");
-    qkv_json_open(&j, '{');
-    at = words->data;
-    for (int64_t id = 0; next_word(&at, end, &word); id++) {
-        qkv_json_put_key_n(&j, word.data, word.len);
-        qkv_json_put_int(&j, id);
-    }
-    qkv_json_close(&j, '}');
-    qkv_json_close(&j, '}');
-    qkv_json_close(&j, '}');
 }
 
 static qkv_status open_tokenizer(const qkv_imported *from, const char *given, qkv_tokenizer **out) {
@@ -91,15 +22,8 @@ static qkv_status open_tokenizer(const qkv_imported *from, const char *given, qk
                         "the weights come without a tokenizer, and there is no %s: name one",
                         from->tokenizer.data);
     }
-    qkv_buf json = {0};
-    put_words(&from->words, &json);
-    qkv_status status = json.status;
-    if (status == QKV_OK) status = qkv_tokenizer_parse("vocabulary", json.data, json.len, out);
-    qkv_buf_free(&json);
-    return status;
+    return qkv_tokenizer_of_words(from->words.data, from->words.len, out);
 }
-
-/* ---- the folder ---- */
 
 static qkv_status write_folder(const qkv_imported *from, const qkv_tokenizer *tok,
                                const char *folder, qkv_buf *path) {
