@@ -36,36 +36,32 @@ static qkv_status write_folder(const qkv_imported *from, const qkv_tokenizer *to
 }
 
 static qkv_status bring_in(const qkv_import_request *r, qkv_imported *from, qkv_tokenizer **tok,
-                           qkv_buf *path, char **text) {
-    const char *kind;
-    qkv_buf line = {0};
+                           qkv_buf *path, qkv_import_facts *out) {
     QKV_TRY(qkv_folder_part(r->out, QKV_PART_CONFIG, path));
     if (!r->overwrite && qkv_file_exists(path->data))
         return qkv_fail(QKV_USAGE, "%s is there already: another folder, or --overwrite",
                         path->data);
-    QKV_TRY(qkv_import_weights(r->source, from, &kind));
+    QKV_TRY(qkv_import_weights(r->source, from, &out->format));
     QKV_TRY(open_tokenizer(from, r->tokenizer, tok));
     const qkv_config *config = qkv_model_config(from->model);
     if ((int64_t)qkv_tokenizer_size(*tok) > config->vocab_size)
         return qkv_fail(QKV_BAD_FILE, "%s: the tokenizer has %zu tokens, the weights have %lld",
                         r->source, qkv_tokenizer_size(*tok), (long long)config->vocab_size);
-    QKV_TRY(write_folder(from, *tok, r->out, path));
-    const qkv_task *task = qkv_task_of(config);
-    qkv_buf_printf(&line, "%s: %s, %lld parameters, %lld tokens → %s\n", kind, task->name,
-                   (long long)qkv_model_params(from->model)->count, (long long)config->vocab_size,
-                   r->out);
-    *text = line.data;
-    return line.status;
+    out->task = qkv_task_of(config)->name;
+    out->parameters = qkv_model_params(from->model)->count;
+    out->tokens = config->vocab_size;
+    return write_folder(from, *tok, r->out, path);
 }
 
-qkv_status qkv_import(const qkv_import_request *request, char **text) {
+qkv_status qkv_import(const qkv_import_request *request, qkv_import_facts *out) {
     qkv_imported from = {0};
     qkv_tokenizer *tok = NULL;
     qkv_buf path = {0};
-    *text = NULL;
-    const qkv_status status = bring_in(request, &from, &tok, &path, text);
+    qkv_import_facts found = {0};
+    const qkv_status status = bring_in(request, &from, &tok, &path, &found);
     qkv_tokenizer_free(tok);
     qkv_imported_free(&from);
     qkv_buf_free(&path);
+    if (out) *out = status == QKV_OK ? found : (qkv_import_facts){0};
     return status;
 }
