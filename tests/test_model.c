@@ -523,7 +523,7 @@ static void test_reference_counts(void **state) {
         if (strcmp(d.parts[i].name, "head") == 0) assert_int_equal(d.parts[i].width, 30000);
     }
     assert_true(d.attention_dense == 2048.0 * 1024 * 2048 * 1024);
-    qkv_describe_free(&d);
+    qkv_description_free(&d);
     d = describe("reference", "qkv_bias=true");
     assert_int_equal(d.attention, 3149056);
     assert_int_equal(d.encoder.layer, 4203264);
@@ -531,7 +531,7 @@ static void test_reference_counts(void **state) {
     assert_int_equal(d.encoder.in_layers, 50439168);
     assert_int_equal(d.decoder.in_layers, 58834944);
     assert_int_equal(d.total_in_layers, 109274112);
-    qkv_describe_free(&d);
+    qkv_description_free(&d);
 }
 
 /* Public models, by the numbers their authors give. */
@@ -544,7 +544,7 @@ static void test_known_counts(void **state) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         qkv_description d = describe(known[i].preset, "");
         assert_true(d.total == known[i].total);
-        qkv_describe_free(&d);
+        qkv_description_free(&d);
     }
 }
 
@@ -570,10 +570,10 @@ static void test_describe_agrees(void **state) {
             assert_true(fabs(d.macs - qkv_model_macs(m, &layout, &layout, 0)) <= 1e-9 * d.macs);
             qkv_buf out = {0};
             assert_ok(qkv_describe_text(&d, &out));
-            qkv_describe_json(&d, qkv_model_config(m), &out);
+            qkv_describe_json(&d, &out);
             assert_true(out.status == QKV_OK && out.len > 500);
             qkv_buf_free(&out);
-            qkv_describe_free(&d);
+            qkv_description_free(&d);
             qkv_model_free(m);
         }
 }
@@ -585,10 +585,10 @@ static void test_presets_by_size(void **state) {
     for (int task = 0; task < QKV_TASK_COUNT; task++)
         for (int attention = 0; attention < 2; attention++)
             for (int64_t tokens = 0, width = 0; tokens <= INT64_MAX / 8; tokens = 8 * tokens + 1) {
-                const char *name =
-                    qkv_choice_for(task == QKV_TASK_CLASSIFY ? QKV_PRESETS_LABELS
-                                                              : QKV_PRESETS_TEXT,
-                                   tokens, attention)->preset;
+                const char *name = qkv_choice_for(task == QKV_TASK_CLASSIFY ? QKV_PRESETS_LABELS
+                                                                            : QKV_PRESETS_TEXT,
+                                                  tokens, attention)
+                                       ->preset;
                 qkv_config config;
                 qkv_config_default(&config);
                 config.task = task;
@@ -598,10 +598,12 @@ static void test_presets_by_size(void **state) {
                 assert_true(config.d_model >= width);
                 width = config.d_model;
             }
-    assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 199999, false)->preset, "classifier-small");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 199999, false)->preset,
+                        "classifier-small");
     assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 199999, true)->preset, "classifier");
     assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 200000, false)->preset, "classifier");
-    assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 80000000, false)->preset, "classifier-large");
+    assert_string_equal(qkv_choice_for(QKV_PRESETS_LABELS, 80000000, false)->preset,
+                        "classifier-large");
     assert_string_equal(qkv_choice_for(QKV_PRESETS_TEXT, 199999, false)->preset, "tiny");
     assert_string_equal(qkv_choice_for(QKV_PRESETS_TEXT, 4999999, true)->preset, "small");
     assert_string_equal(qkv_choice_for(QKV_PRESETS_TEXT, 49999999, false)->preset, "medium");
@@ -632,7 +634,7 @@ static void test_activation_memory(void **state) {
         const double ratio = kept * 4 / d.activation_bytes;
         if (!(ratio > 0.95 && ratio < 1.05))
             fail_msg("%s: the tape holds %.2f of what is described", settings[i], ratio);
-        qkv_describe_free(&d);
+        qkv_description_free(&d);
         qkv_model_free(m);
     }
 }

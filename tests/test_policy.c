@@ -8,9 +8,9 @@
 /* Every preset that may be chosen is one. */
 static void choices_are_presets(void **state) {
     (void)state;
-    for (int labels = 0; labels < 2; labels++)
+    for (int kind = 0; kind <= QKV_PRESETS_WORDS; kind++)
         for (int64_t tokens = 1; tokens < INT64_MAX / 2; tokens *= 2) {
-            const qkv_choice *choice = qkv_choice_for(labels, tokens, false);
+            const qkv_choice *choice = qkv_choice_for((qkv_preset_kind)kind, tokens, false);
             qkv_config config;
             assert_non_null(choice);
             qkv_config_default(&config);

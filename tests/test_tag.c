@@ -27,8 +27,13 @@ static void words_of_texts(void **state) {
         {"CAN'T isn\xe2\x80\x99t", "CA|N'T|isn\xe2\x80\x99t"},
         {"3.5 km a-b e.g.", "3.5|km|a-b|e.g|."},
         {"'s n't", "'|s|n't"},
-        {"Gr\xc3\xbc\xc3\x9f" "e \xf0\x9f\x98\x80 aus K\xc3\xb6ln.", "Gr\xc3\xbc\xc3\x9f" "e|\xf0\x9f\x98\x80|aus|K\xc3\xb6ln|."},
-        {"a\xc2\xa0" "b", "a|b"},
+        {"Gr\xc3\xbc\xc3\x9f"
+         "e \xf0\x9f\x98\x80 aus K\xc3\xb6ln.",
+         "Gr\xc3\xbc\xc3\x9f"
+         "e|\xf0\x9f\x98\x80|aus|K\xc3\xb6ln|."},
+        {"a\xc2\xa0"
+         "b",
+         "a|b"},
         {"\xff\xfe x", "\xff|\xfe|x"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -61,14 +66,15 @@ static const char *write_file(const char *name, const char *content) {
 static qkv_status spell(const char *name, const char *content, qkv_buf *out) {
     const char *paths[] = {write_file(name, content), NULL};
     qkv_corpus c;
-    QKV_TRY(qkv_corpus_read(&c, &(qkv_corpus_spec){.shape = QKV_CORPUS_TAGGED, .paths = paths, .n_paths = 1}));
+    QKV_TRY(qkv_corpus_read(
+        &c, &(qkv_corpus_spec){.shape = QKV_CORPUS_TAGGED, .paths = paths, .n_paths = 1}));
     for (size_t i = 0; i < c.n; i++) {
         const qkv_row *row = &c.rows[i];
         if (i) qkv_buf_puts(out, " | ");
         for (size_t k = 0; k < row->words.n; k++) {
             const qkv_text_word w = row->words.at[k];
-            qkv_buf_printf(out, "%s%.*s/%s", k ? " " : "", (int)(w.end - w.begin), row->text.data + w.begin,
-                           c.labels.names[w.tag]);
+            qkv_buf_printf(out, "%s%.*s/%s", k ? " " : "", (int)(w.end - w.begin),
+                           row->text.data + w.begin, c.labels.names[w.tag]);
         }
     }
     qkv_corpus_free(&c);
@@ -82,17 +88,24 @@ static void files_of_every_form(void **state) {
         const char *name, *content;
     } rows[] = {
         {"a.conll", "John B-PER\nSmith I-PER\nsleeps O\n. O\n\nParis B-LOC\n! O\n"},
-        {"a.tsv", "John\tB-PER\r\nSmith\tI-PER\r\nsleeps\tO\r\n.\tO\r\n\r\n\r\nParis\tB-LOC\r\n!\tO"},
-        {"b.txt", "-DOCSTART- -X- O\n\nJohn NNP B-NP B-PER\nSmith NNP I-NP I-PER \nsleeps VBZ B-VP O\n. . O O\n\n"
+        {"a.tsv",
+         "John\tB-PER\r\nSmith\tI-PER\r\nsleeps\tO\r\n.\tO\r\n\r\n\r\nParis\tB-LOC\r\n!\tO"},
+        {"b.txt", "-DOCSTART- -X- O\n\nJohn NNP B-NP B-PER\nSmith NNP I-NP I-PER \nsleeps VBZ B-VP "
+                  "O\n. . O O\n\n"
                   "Paris NNP B-NP B-LOC\n! . O O\n\n"},
-        {"a.jsonl", "{\"tokens\": [\"John\", \"Smith\", \"sleeps\", \".\"], \"tags\": [\"B-PER\", \"I-PER\", \"O\", \"O\"]}\n\n"
+        {"a.jsonl", "{\"tokens\": [\"John\", \"Smith\", \"sleeps\", \".\"], \"tags\": [\"B-PER\", "
+                    "\"I-PER\", \"O\", \"O\"]}\n\n"
                     "{\"tags\": [\"B-LOC\", \"O\"], \"tokens\": [\"Paris\", \"!\"]}\n"},
-        {"s.jsonl", "{\"text\": \"John Smith sleeps.\", \"spans\": [{\"start\": 0, \"end\": 10, \"label\": \"PER\"}]}\n"
-                    "{\"text\": \"Paris!\", \"entities\": [{\"start\": 0, \"end\": 5, \"label\": \"LOC\"}]}\n"},
-        {"a.conllu", "# text = x\n1\tJohn\t_\tB-PER\t_\t_\t0\t_\t_\t_\n2-3\tSmithsleeps\t_\t_\t_\t_\t_\t_\t_\t_\n"
-                     "2\tSmith\t_\tI-PER\t_\t_\t0\t_\t_\t_\n3\tsleeps\t_\tO\t_\t_\t0\t_\t_\t_\n"
-                     "3.1\tgone\t_\tO\t_\t_\t0\t_\t_\t_\n4\t.\t_\tO\t_\t_\t0\t_\t_\tSpaceAfter=No\n\n"
-                     "1\tParis\t_\tB-LOC\t_\t_\t0\t_\t_\t_\n2\t!\t_\tO\t_\t_\t0\t_\t_\t_\n"},
+        {"s.jsonl", "{\"text\": \"John Smith sleeps.\", \"spans\": [{\"start\": 0, \"end\": 10, "
+                    "\"label\": \"PER\"}]}\n"
+                    "{\"text\": \"Paris!\", \"entities\": [{\"start\": 0, \"end\": 5, \"label\": "
+                    "\"LOC\"}]}\n"},
+        {"a.conllu",
+         "# text = "
+         "x\n1\tJohn\t_\tB-PER\t_\t_\t0\t_\t_\t_\n2-3\tSmithsleeps\t_\t_\t_\t_\t_\t_\t_\t_\n"
+         "2\tSmith\t_\tI-PER\t_\t_\t0\t_\t_\t_\n3\tsleeps\t_\tO\t_\t_\t0\t_\t_\t_\n"
+         "3.1\tgone\t_\tO\t_\t_\t0\t_\t_\t_\n4\t.\t_\tO\t_\t_\t0\t_\t_\tSpaceAfter=No\n\n"
+         "1\tParis\t_\tB-LOC\t_\t_\t0\t_\t_\t_\n2\t!\t_\tO\t_\t_\t0\t_\t_\t_\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         qkv_buf got = {0};
@@ -110,8 +123,10 @@ static void files_that_are_wrong(void **state) {
         {"x.jsonl", "{\"tokens\": [\"a\"], \"tags\": []}", "not of one length"},
         {"x.jsonl", "{\"tokens\": [\"a\", 1], \"tags\": [\"O\", \"O\"]}", "lists of strings"},
         {"x.jsonl", "{\"text\": \"a\"}", "wanted \"tokens\" and \"tags\""},
-        {"x.jsonl", "{\"text\": \"ab\", \"spans\": [{\"start\": 1, \"end\": 0, \"label\": \"X\"}]}", "in order"},
-        {"x.jsonl", "{\"text\": \"ab\", \"spans\": [{\"start\": 0, \"end\": 9, \"label\": \"X\"}]}", "line 1"},
+        {"x.jsonl", "{\"text\": \"ab\", \"spans\": [{\"start\": 1, \"end\": 0, \"label\": \"X\"}]}",
+         "in order"},
+        {"x.jsonl", "{\"text\": \"ab\", \"spans\": [{\"start\": 0, \"end\": 9, \"label\": \"X\"}]}",
+         "line 1"},
         {"x.conllu", "1\ta\t_\tX\n", "ten columns"},
         {"x.conllu", "1\t\t_\tX\t_\t_\t0\t_\t_\t_\n", "a form"},
         {"x.conll", "a\tX\n\tX\n", "line 2"},
@@ -162,7 +177,8 @@ static void spans_as_conlleval(void **state) {
         size_t k = 0;
         bool open = false;
         for (size_t i = 0; i <= n; i++) {
-            const char *before = i ? names[label[i - 1]] : "O", *now = i < n ? names[label[i]] : "O";
+            const char *before = i ? names[label[i - 1]] : "O",
+                       *now = i < n ? names[label[i]] : "O";
             if (open && chunk_ends(before, now)) {
                 assert_int_equal(span[k].to, i);
                 k++, open = false;
@@ -185,7 +201,8 @@ static void spans_as_conlleval(void **state) {
 static bool well_formed(const int32_t *label, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const char *now = names[label[i]], *before = i ? names[label[i - 1]] : "O";
-        if (now[0] == 'I' && strcmp(before + (before[0] == 'O' ? 0 : 1), now + 1) != 0) return false;
+        if (now[0] == 'I' && strcmp(before + (before[0] == 'O' ? 0 : 1), now + 1) != 0)
+            return false;
     }
     return true;
 }
@@ -201,7 +218,8 @@ static void best_well_formed(void **state) {
         float score[N * NAMES], used[N * NAMES];
         int32_t from[N * NAMES], label[N], best[N] = {0};
         const qkv_rng rng = {.seed = 11, .stream = round};
-        for (int i = 0; i < N * NAMES; i++) score[i] = (float)(3 * qkv_rng_uniform(rng, (uint64_t)i));
+        for (int i = 0; i < N * NAMES; i++)
+            score[i] = (float)(3 * qkv_rng_uniform(rng, (uint64_t)i));
         double most = -1e9;
         for (int code = 0; code < NAMES * NAMES * NAMES * NAMES; code++) {
             int32_t at[N];
@@ -230,12 +248,15 @@ static void best_well_formed(void **state) {
 static void long_texts(void **state) {
     (void)state;
     qkv_buf text = {0};
-    for (int i = 0; i < 40; i++) qkv_buf_puts(&text, "Anna B-PER\nruns O\n. O\n\nin O\nRome B-LOC\n\n");
+    for (int i = 0; i < 40; i++)
+        qkv_buf_puts(&text, "Anna B-PER\nruns O\n. O\n\nin O\nRome B-LOC\n\n");
     const char *train[] = {write_file("learn.conll", text.data), NULL};
     char out[128];
     snprintf(out, sizeof out, "%s/model", folder);
-    const char *set[] = {"steps=150", "max_len=12", "lr=0.01", "dropout=0", "embedding_dropout=0", NULL};
-    assert_ok(qkv_train(&(qkv_train_request){.task = "tag", .train = train, .out = out, .set = set}));
+    const char *set[] = {"steps=150", "max_len=12",          "lr=0.01",
+                         "dropout=0", "embedding_dropout=0", NULL};
+    assert_ok(
+        qkv_train(&(qkv_train_request){.task = "tag", .train = train, .out = out, .set = set}));
     qkv_text_model *m;
     assert_ok(qkv_text_model_open(out, &m));
     text.len = 0;
@@ -278,9 +299,9 @@ static int clean_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_of_texts),     cmocka_unit_test(files_of_every_form),
+        cmocka_unit_test(words_of_texts),       cmocka_unit_test(files_of_every_form),
         cmocka_unit_test(files_that_are_wrong), cmocka_unit_test(spans_as_conlleval),
-        cmocka_unit_test(best_well_formed),   cmocka_unit_test(long_texts),
+        cmocka_unit_test(best_well_formed),     cmocka_unit_test(long_texts),
     };
     return cmocka_run_group_tests(tests, set_up, clean_up);
 }

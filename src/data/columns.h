@@ -10,7 +10,7 @@
 /* What a column is made of. */
 typedef struct qkv_column_source {
     qkv_text text, second; /* second.data NULL: there is none */
-    qkv_text_words words;       /* of the text, for WORDS and TAGS */
+    qkv_text_words words;  /* of the text, for WORDS and TAGS */
     const qkv_encoding
         *e; /* tokens of the text, with offsets where a column of QKV_COLUMNS_BY_PLACE is wanted */
     int64_t from, to; /* the tokens of it that the sequence has */

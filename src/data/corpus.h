@@ -24,7 +24,7 @@ typedef enum qkv_corpus_shape {
 typedef struct qkv_row {
     qkv_text text, second; /* second.data NULL: there is none */
     int32_t label;         /* −1: none */
-    qkv_text_words words;       /* TAGGED */
+    qkv_text_words words;  /* TAGGED */
     int64_t line;
 } qkv_row;
 

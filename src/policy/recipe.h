@@ -89,11 +89,11 @@ qkv_held_out qkv_recipe_held_out(int64_t n, double share, bool stream);
 /* A preset for those who name none. */
 typedef struct qkv_choice {
     const char *preset;
-    int64_t below;       /* chosen for fewer tokens of training data than this */
+    int64_t below;        /* chosen for fewer tokens of training data than this */
     qkv_preset_kind kind; /* of texts that it is chosen for */
-    bool no_attention;   /* not chosen for those who ask for a kind of attention or positions */
-    const char *is;      /* what it builds, for those for whom it was chosen */
-    const char *instead; /* what else they might take */
+    bool no_attention;    /* not chosen for those who ask for a kind of attention or positions */
+    const char *is;       /* what it builds, for those for whom it was chosen */
+    const char *instead;  /* what else they might take */
 } qkv_choice;
 /* The first that suits texts of this kind and size; `attention`: one that has it. */
 const qkv_choice *qkv_choice_for(qkv_preset_kind kind, int64_t tokens, bool attention);

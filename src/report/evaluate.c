@@ -93,7 +93,7 @@ static void compare_spans(const qkv_word_span *truth, size_t n, const qkv_word_s
 typedef struct tagged_rows {
     qkv_text *texts;
     qkv_text_words *words; /* the rows' own, whose labels become the model's */
-    int32_t *label;   /* those of the rows */
+    int32_t *label;        /* those of the rows */
     qkv_word_span *truth, *found;
     float *probability;
 } tagged_rows;
@@ -150,45 +150,36 @@ static qkv_status count_all(const qkv_text_model *m, const qkv_corpus *corpus,
 
 /* ---- what follows from the counts ---- */
 
+static qkv_class_score score(const char *label, int64_t truth, int64_t answered, int64_t both) {
+    qkv_class_score r = {.label = label, .support = truth};
+    if (answered) r.precision = (double)both / (double)answered;
+    if (truth) r.recall = (double)both / (double)truth;
+    if (both) r.f1 = 2 * r.precision * r.recall / (r.precision + r.recall);
+    return r;
+}
+
 static qkv_class_score score_class(const qkv_tally *t, int32_t k, const char *label) {
-    int64_t answered = 0;
-    qkv_class_score r = {.label = label};
+    int64_t answered = 0, truth = 0;
     for (int32_t i = 0; i < t->classes; i++) {
         answered += t->confusion[i * t->classes + k];
-        r.support += t->confusion[k * t->classes + i];
+        truth += t->confusion[k * t->classes + i];
     }
-    const double right = (double)t->confusion[k * t->classes + k];
-    if (answered) r.precision = right / (double)answered;
-    if (r.support) r.recall = right / (double)r.support;
-    if (right > 0) r.f1 = 2 * r.precision * r.recall / (r.precision + r.recall);
-    return r;
+    return score(label, truth, answered, t->confusion[k * t->classes + k]);
 }
 
-static void conclude_classes(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
-    double sum = 0;
-    for (int32_t k = 0; k < s->tally.classes; k++) {
-        s->classes[k] = score_class(&s->tally, k, m->labels.names[k]);
-        sum += s->classes[k].f1;
-    }
-    out->n_classes = (size_t)s->tally.classes;
-    out->classes = s->classes;
-    out->confusion = s->tally.confusion;
-    out->macro_f1 = sum / s->tally.classes;
-}
-
-static qkv_class_score score_spans(const int64_t count[3], const char *type) {
-    qkv_class_score r = {.label = type, .support = count[0]};
-    if (count[1]) r.precision = (double)count[2] / (double)count[1];
-    if (count[0]) r.recall = (double)count[2] / (double)count[0];
-    if (count[2]) r.f1 = 2 * r.precision * r.recall / (r.precision + r.recall);
-    return r;
-}
-
-static qkv_status conclude_spans(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
-    const int32_t n = m->spans.types.n;
+/* A type's name is what follows "B-" or "I-" in that of a class. */
+static qkv_status conclude_spans(const qkv_span_scheme *scheme, qkv_scores *s,
+                                 qkv_evaluation *out) {
+    const int32_t n = scheme->types.n;
     QKV_TRY_ALLOC(s->types = qkv_zalloc((size_t)n, sizeof *s->types));
-    for (int32_t k = 0; k < n; k++) s->types[k] = score_spans(s->spans[k], m->spans.types.names[k]);
-    const qkv_class_score all = score_spans(s->spans[n], NULL);
+    for (int32_t k = 0; k < scheme->n; k++) {
+        const int32_t type = scheme->label[k].type;
+        if (type < 0) continue;
+        const int64_t *count = s->spans[type];
+        s->types[type] = score(s->classes[k].label + 2, count[0], count[1], count[2]);
+    }
+    const int64_t *count = s->spans[n];
+    const qkv_class_score all = score(NULL, count[0], count[1], count[2]);
     out->n_types = (size_t)n;
     out->types = s->types;
     out->span_precision = all.precision;
@@ -197,41 +188,52 @@ static qkv_status conclude_spans(const qkv_text_model *m, qkv_scores *s, qkv_eva
     return QKV_OK;
 }
 
-static void conclude(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
+/* The names are copied, so that the result may outlive the model. */
+static qkv_status conclude_classes(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
+    double sum = 0;
+    for (int32_t k = 0; k < s->tally.classes; k++)
+        qkv_buf_add(&s->labels, m->labels.names[k], strlen(m->labels.names[k]) + 1);
+    QKV_TRY(s->labels.status);
+    const char *name = s->labels.data;
+    for (int32_t k = 0; k < s->tally.classes; k++, name += strlen(name) + 1) {
+        s->classes[k] = score_class(&s->tally, k, name);
+        sum += s->classes[k].f1;
+    }
+    out->n_classes = (size_t)s->tally.classes;
+    out->classes = s->classes;
+    out->confusion = s->tally.confusion;
+    out->macro_f1 = sum / s->tally.classes;
+    return s->spans ? conclude_spans(&m->spans, s, out) : QKV_OK;
+}
+
+static qkv_status conclude_translation(qkv_scores *s, qkv_evaluation *out) {
+    QKV_TRY(qkv_likeness_conclude(&s->likeness, &s->translation));
+    out->translation = &s->translation;
+    out->bleu = s->translation.bleu;
+    out->chrf2 = s->translation.chrf2;
+    out->chrf2_plus = s->translation.chrf2_plus;
+    return QKV_OK;
+}
+
+static qkv_status conclude(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
     const double targets = (double)s->tally.n_targets;
     out->targets = s->tally.n_targets;
     out->right = s->tally.n_right;
     out->loss = s->tally.loss / targets;
     out->accuracy = (double)s->tally.n_right / targets;
-    if (s->tally.confusion) {
-        conclude_classes(m, s, out);
-        return;
-    }
+    if (s->tally.confusion) return conclude_classes(m, s, out);
     /* Bits per byte of the original text: the mean loss of a token, times the tokens per byte.
      * (Where only some tokens are guessed, as in mlm, as if all were.) */
     const int64_t tokens = s->translated ? s->tally.n_targets : s->n_tokens;
     out->perplexity = exp(out->loss);
     out->bits_per_byte = out->loss / log(2) * (double)tokens / (double)out->bytes;
-    if (!s->translated) return;
-    out->bleu = qkv_bleu_result(&s->likeness.bleu).score;
-    out->chrf2 = qkv_chrf_result(&s->likeness.chrf);
-    out->chrf2_plus = qkv_chrf_result(&s->likeness.chrf_words);
+    return s->translated ? conclude_translation(s, out) : QKV_OK;
 }
 
-qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
-                        const qkv_evaluate_options *options, qkv_evaluation *out) {
+static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
+                           const qkv_evaluate_options *options, qkv_evaluation *out) {
     static const qkv_evaluate_options defaults = {0};
     const qkv_task *task = qkv_task_of(qkv_model_config(m->model));
-    *out = (qkv_evaluation){.task = task->name,
-                            .perplexity = NAN,
-                            .bits_per_byte = NAN,
-                            .macro_f1 = NAN,
-                            .span_precision = NAN,
-                            .span_recall = NAN,
-                            .span_f1 = NAN,
-                            .bleu = NAN,
-                            .chrf2 = NAN,
-                            .chrf2_plus = NAN};
     size_t n = 0;
     while (files && files[n]) n++;
     const qkv_corpus_spec spec = {
@@ -245,9 +247,24 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
     QKV_TRY(qkv_corpus_read(&corpus, &spec));
     const qkv_status status = count_all(m, &corpus, options ? options : &defaults, s, out);
     qkv_corpus_free(&corpus);
-    if (status != QKV_OK) return status;
-    conclude(m, s, out);
-    return s->spans ? conclude_spans(m, s, out) : QKV_OK;
+    return status == QKV_OK ? conclude(m, s, out) : status;
+}
+
+qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
+                        const qkv_evaluate_options *options, qkv_evaluation *out) {
+    *out = (qkv_evaluation){.task = qkv_text_model_task(m),
+                            .perplexity = NAN,
+                            .bits_per_byte = NAN,
+                            .macro_f1 = NAN,
+                            .span_precision = NAN,
+                            .span_recall = NAN,
+                            .span_f1 = NAN,
+                            .bleu = NAN,
+                            .chrf2 = NAN,
+                            .chrf2_plus = NAN};
+    const qkv_status status = evaluate(m, files, options, out);
+    if (status != QKV_OK) qkv_evaluation_free(out);
+    return status;
 }
 
 void qkv_evaluation_free(qkv_evaluation *e) {
@@ -257,6 +274,7 @@ void qkv_evaluation_free(qkv_evaluation *e) {
         qkv_free(s->classes);
         qkv_free(s->spans);
         qkv_free(s->types);
+        qkv_buf_free(&s->labels);
         qkv_likeness_free(&s->likeness);
         qkv_free(s);
     }

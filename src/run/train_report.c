@@ -78,7 +78,7 @@ qkv_status qkv_run_check_memory(const qkv_run *r) {
     (void)qkv_machine_memory(&total);
     QKV_TRY(describe_batch(r, batch_tokens, &d));
     const double bytes = bytes_needed(r, &r->train, &d);
-    qkv_describe_free(&d);
+    qkv_description_free(&d);
     if (total == 0 || bytes <= total) return QKV_OK;
     return qkv_fail(QKV_FAILED,
                     "the training needs about %.1f GB of memory, the machine has %.1f GB; lower "
@@ -215,7 +215,7 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     /* Forward and twice as much backward, two operations a multiply-add, at half of the peak. */
     const double work = 6 * (c->r_drop > 0 ? 2 : 1) * d.macs * (double)c->accumulate,
                  seconds = work * (double)(l->state.steps - l->state.step) / (0.5e9 * l->peak);
-    qkv_describe_free(&d);
+    qkv_description_free(&d);
     QKV_TRY(say_data(r));
     if (r->n_shared)
         QKV_TRY(

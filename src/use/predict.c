@@ -69,7 +69,8 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, qkv_use_texts
         qkv_cells *cells = qkv_tape_alloc(t, NULL, (size_t)src->layout.n * sizeof *cells);
         for (int32_t i = 0; i < src->layout.n && cells; i++) {
             const qkv_column_source s = {.text = texts.at[i],
-                                         .words = texts.words ? texts.words[i] : (qkv_text_words){0},
+                                         .words =
+                                             texts.words ? texts.words[i] : (qkv_text_words){0},
                                          .e = &e[i],
                                          .to = (int64_t)e[i].n,
                                          .trees = &m->trees};

@@ -84,7 +84,8 @@ static int32_t largest(const float *p, int32_t n) {
 }
 
 /* Labels of the n words of one text, whose probabilities are p. */
-static void choose(const choice *c, const float *p, size_t n, qkv_text_word *words, float *probability) {
+static void choose(const choice *c, const float *p, size_t n, qkv_text_word *words,
+                   float *probability) {
     const int32_t k = c->m->labels.n;
     const size_t all = n * (size_t)k;
     if (c->m->spans.spans) {
@@ -120,8 +121,8 @@ static qkv_status choose_all(const qkv_text_model *m, const float *p, const qkv_
     return ok ? QKV_OK : QKV_FAILED;
 }
 
-qkv_status qkv_tag_words(const qkv_text_model *m, const qkv_text *texts, const qkv_text_words *words,
-                         size_t n, float *probability) {
+qkv_status qkv_tag_words(const qkv_text_model *m, const qkv_text *texts,
+                         const qkv_text_words *words, size_t n, float *probability) {
     const size_t k = (size_t)m->labels.n;
     size_t all = 0;
     for (size_t i = 0; i < n; i++) all += words[i].n;
@@ -144,7 +145,7 @@ qkv_status qkv_tag_words(const qkv_text_model *m, const qkv_text *texts, const q
 
 typedef struct request {
     qkv_arena memory;
-    qkv_text *texts;  /* as the model gets them */
+    qkv_text *texts;       /* as the model gets them */
     qkv_text_words *words; /* of those */
     float *probability;
     QKV_VEC(qkv_tag_word) found; /* places in the texts as they were given */
