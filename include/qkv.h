@@ -6,7 +6,7 @@
  *         return 1;
  *     }
  *     qkv_text line = {"what a lovely film", 18};
- *     float p[2];                                   // one probability a class
+ *     float p[2];                                   // one probability per class
  *     if (qkv_classify(m, &line, 1, p) == QKV_OK)
  *         printf("%s %.3f\n", qkv_text_model_label(m, 0), p[0]);
  *     qkv_text_model_close(m);
@@ -51,9 +51,9 @@ QKV_API const char *qkv_error(void);
 /* "0.1.0" */
 QKV_API const char *qkv_version(void);
 
-/* Threads that calls from this thread use; 0 asks for every core this process may run on. They are
- * OpenMP's. Where other programs are busy too, start yours with GOMP_SPINCOUNT=3000 in its
- * environment (as the command does): else those that wait spin, on cores that others need. */
+/* Threads that calls from this thread use; 0 asks for every core this process may run on. Threads
+ * come from OpenMP; on a shared machine set GOMP_SPINCOUNT=3000 in the environment (as the command
+ * does), so that idle ones sleep. */
 QKV_API void qkv_threads_set(int n);
 QKV_API int qkv_threads(void);
 
@@ -121,7 +121,7 @@ typedef enum qkv_tok_kind {
     QKV_TOK_BPE,
     QKV_TOK_UNIGRAM,
     QKV_TOK_WORDPIECE,
-    QKV_TOK_CHAR, /* one token a character, blanks and line ends included; `split` is not asked */
+    QKV_TOK_CHAR, /* one token per character, blanks and line ends included; `split` is not asked */
     QKV_TOK_WORD,
     QKV_TOK_KINDS
 } qkv_tok_kind;
@@ -150,7 +150,7 @@ typedef struct qkv_tok_train {
     double coverage;     /* share of all characters that get a token; 0: 0.9995 (Unigram), else 1 */
     size_t max_alphabet; /* most characters that get a token; 0: as many as fit */
     size_t max_piece;    /* characters in a piece; 0: 16 (Unigram), else no limit */
-    size_t sample_lines; /* train on so many lines, drawn by `seed`; 0: on all */
+    size_t sample_lines; /* lines to train on, drawn by `seed`; 0: all */
     uint64_t seed;
     void (*progress)(void *user, const char *stage, double share); /* may be NULL */
     void *user;
@@ -165,7 +165,7 @@ typedef bool (*qkv_text_source)(void *user, const char **text, size_t *len);
 QKV_API qkv_status qkv_tokenizer_train(const qkv_tok_train *spec, qkv_text_source next, void *user,
                                        qkv_tokenizer **out);
 /* What the tokenizer is, and how it does on the texts that `next` gives (NULL: none): tokens a
- * word, bytes a token, unknowns. */
+ * word, bytes per token, unknowns. */
 QKV_API qkv_status qkv_tokenizer_info(const qkv_tokenizer *tok, qkv_text_source next, void *user,
                                       bool json, char **text);
 /* How one text becomes tokens, step by step, in words:
@@ -269,7 +269,7 @@ typedef struct qkv_train_request {
                                   weights; or NULL */
     const char *const *set;   /* "key=value" of the model's and the training's settings; NULL at
                                   the end; or NULL */
-    bool overwrite;           /* begin anew where there is a run */
+    bool overwrite;           /* replace the run that is there, from step 0 */
     bool (*progress)(void *user, const qkv_progress *p); /* may be NULL; false asks to stop */
     void *user;
 } qkv_train_request;
@@ -285,7 +285,7 @@ QKV_API int qkv_train_rank(void);
  * use, as a table and a chart. Writes nothing. */
 QKV_API qkv_status qkv_find_lr(const qkv_train_request *request, char **text);
 
-/* Writes made-up data to a file, the same rows for the same seed: "reviews" (label<TAB>text),
+/* Writes synthetic data to a file, the same rows for the same seed: "reviews" (label<TAB>text),
  * "numbers" (words<TAB>digits). Rows that are held out are never among those to train on,
  * whatever the seeds. */
 QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, bool held_out,
@@ -365,7 +365,7 @@ typedef struct qkv_link {
 } qkv_link;
 
 typedef struct qkv_translation {
-    const char *text; /* NUL-terminated; NULL: the beam did not find so many */
+    const char *text; /* NUL-terminated; NULL: the beam found fewer hypotheses */
     size_t len;
     double score, log_prob; /* what it was ranked by; of the whole text, natural logarithm */
     const int32_t *ids;     /* its tokens, and the log-probability of each */
@@ -485,7 +485,7 @@ QKV_API qkv_status qkv_attention_show(const qkv_attention_parts *a,
 
 /* Numbers in the vector of a text: the model's width. */
 QKV_API size_t qkv_embed_width(const qkv_text_model *m);
-/* One vector a text (n rows of qkv_embed_width floats): the encoder's pooled output as the
+/* One vector per text (n rows of qkv_embed_width floats): the encoder's pooled output as the
  * classifier sees it, the mean of the encoder's (translate, mlm) or of the decoder's (lm) rows
  * otherwise. Results do not depend on what else is embedded.
  * May be called from several threads with one model. */
@@ -531,7 +531,7 @@ QKV_API void qkv_evaluation_free(qkv_evaluation *e);
 QKV_API qkv_status qkv_evaluation_show(const qkv_evaluation *e, qkv_show how, char **text);
 
 typedef struct qkv_score_request {
-    const char *hypotheses;        /* a file of translations, one a line */
+    const char *hypotheses;        /* a file of translations, one per line */
     const char *const *references; /* files that answer it line by line; NULL at the end */
     const char *tokenize;          /* BLEU's words: "13a", "intl", "char", "none"; NULL: 13a */
 } qkv_score_request;
@@ -546,7 +546,7 @@ typedef struct qkv_quantize_request {
     const char *const *data; /* files to score both on, NULL at the end; NULL: none */
 } qkv_quantize_request;
 
-/* Writes the model with its matrices in fewer bits to another folder, which opens like any; tells
+/* Writes the model with its matrices quantized to another folder, which opens like any; tells
  * sizes and scores before and after, as a table or a JSON object. */
 QKV_API qkv_status qkv_quantize(const qkv_quantize_request *request, bool json, char **text);
 

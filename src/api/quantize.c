@@ -1,4 +1,4 @@
-/* A model folder in fewer bits, and what that costs:
+/* A model folder quantized, and what that costs:
  * its size, and its scores on given data before and after. */
 #include "folder/folder.h"
 #include "use/textmodel.h"
@@ -127,7 +127,7 @@ qkv_status qkv_quantize(const qkv_quantize_request *r, bool json, char **text) {
     qkv_text_model *m;
     *text = NULL;
     if (!r->model || !r->out || !r->to || strcmp(r->model, r->out) == 0)
-        return qkv_fail(QKV_USAGE, "a model is quantised from one folder into another one");
+        return qkv_fail(QKV_USAGE, "a model is quantized from one folder into another one");
     QKV_TRY(format_of(r->to, &to));
     QKV_TRY(qkv_text_model_open(r->model, &m));
     side before = {.bytes = size_of(r->model)}, after = {0};

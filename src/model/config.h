@@ -61,8 +61,8 @@ typedef struct qkv_preset {
 size_t qkv_preset_table(const qkv_preset **rows);
 /* The preset's assignments, on top of what config holds. */
 qkv_status qkv_config_preset(qkv_config *config, const char *name);
-/* The preset that suits `tokens` of training data, with labels or without, when the user names none;
- * with `attention`: one that has it. */
+/* The preset that suits `tokens` of training data, with labels or without, when the user names
+ * none; with `attention`: one that has it. */
 const qkv_preset *qkv_preset_for(bool labels, int64_t tokens, bool attention);
 
 #endif

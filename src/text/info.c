@@ -72,7 +72,7 @@ static double ratio(uint64_t a, uint64_t b) {
 }
 
 static void write_steps(const qkv_tokenizer *tok, qkv_stage stage, qkv_buf *out) {
-    const qkv_steps *s = &tok->stage[stage];
+    const qkv_text_steps *s = &tok->stage[stage];
     for (size_t i = 0; i < s->n; i++)
         qkv_buf_printf(out, "%s%s", i ? " → " : "", s->step[i].kind->name);
     if (!s->n) qkv_buf_puts(out, "none");
@@ -121,7 +121,7 @@ static void write_text(const qkv_tokenizer *tok, const tally *t, qkv_buf *out) {
                    (unsigned long long)t->lines, (unsigned long long)t->bytes,
                    (unsigned long long)t->words, (unsigned long long)t->tokens);
     qkv_buf_printf(
-        out, "               %.3f tokens a word, %.3f bytes a token, %llu unknown (%.4f %%)\n",
+        out, "               %.3f tokens per word, %.3f bytes per token, %llu unknown (%.4f %%)\n",
         ratio(t->tokens, t->words), ratio(t->bytes, t->tokens), (unsigned long long)t->unknown,
         100 * ratio(t->unknown, t->tokens));
 }

@@ -10,12 +10,12 @@ qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size
                             qkv_encoding *out);
 void qkv_encodings_free(qkv_encoding *e, size_t n);
 
-/* The columns that the model reads, of each text of the batch. The encodings must have offsets where
- * they are made of trees, which were read before. */
+/* The columns that the model reads, of each text of the batch. The encodings must have offsets
+ * where they are made of trees, which were read before. */
 qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, const qkv_text *texts,
                              const qkv_encoding *e, qkv_tokens *batch);
 
-/* One row of `width` numbers a text, by a function of a batch: (n, width) on the tape. */
+/* One row of `width` numbers per text, by a function of a batch: (n, width) on the tape. */
 typedef qkv_tensor *(*qkv_rows_fn)(qkv_tape *t, qkv_model *m, const qkv_tokens *batch);
 qkv_status qkv_rows_of_texts(const qkv_text_model *m, const qkv_text *texts, size_t n,
                              qkv_rows_fn rows, size_t width, float *out);
