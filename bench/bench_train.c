@@ -44,22 +44,29 @@ static bool is_own(const char *pair) {
 
 /* The work that stands for a task. */
 static const char *work_of_task(const char *task) {
-    for (size_t i = 0; qkv_bench_work_names[i]; i++) {
-        const qkv_task *row = qkv_task_at(qkv_bench_work_find(qkv_bench_work_names[i])->task);
-        if (strcmp(row->name, task) == 0) return qkv_bench_work_names[i];
-    }
+    const qkv_bench_work *work;
+    for (size_t i = 0; (work = qkv_bench_work_at(i)); i++)
+        if (strcmp(qkv_task_at(work->task)->name, task) == 0) return work->name;
     return task;
+}
+
+static qkv_status no_such_work(const char *name) {
+    qkv_buf list = {0};
+    const qkv_bench_work *work;
+    for (size_t i = 0; (work = qkv_bench_work_at(i)); i++)
+        qkv_buf_printf(&list, "%s%s", i ? ", " : "", work->name);
+    const qkv_status status =
+        qkv_fail(QKV_USAGE, "bench train: there is no work \"%.40s\"; there are %s", name,
+                 list.data ? list.data : "none");
+    qkv_buf_free(&list);
+    return status;
 }
 
 static qkv_status read_plan(const qkv_bench_args *args, plan *p) {
     const char *task = qkv_bench_text(args, "task", "classify");
     const char *name = qkv_bench_text(args, "work", work_of_task(task));
     p->work = qkv_bench_work_find(name);
-    if (!p->work)
-        return qkv_fail(QKV_USAGE,
-                        "bench train: there is no work \"%.40s\"; there are imdb, "
-                        "multi30k, mlm and gpt",
-                        name);
+    if (!p->work) return no_such_work(name);
     p->batch_tokens = p->work->batch_tokens;
     p->steps = 1 << 30;
     p->seconds = 5;

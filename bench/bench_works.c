@@ -52,7 +52,9 @@ static const qkv_bench_work works[] = {
 };
 enum { N_WORKS = sizeof works / sizeof *works };
 
-const char *const qkv_bench_work_names[] = {"imdb", "multi30k", "mlm", "gpt", NULL};
+const qkv_bench_work *qkv_bench_work_at(size_t i) {
+    return i < N_WORKS ? &works[i] : NULL;
+}
 
 const qkv_bench_work *qkv_bench_work_find(const char *name) {
     for (size_t i = 0; i < N_WORKS; i++)

@@ -16,7 +16,7 @@ typedef struct qkv_bench_work {
 } qkv_bench_work;
 
 const qkv_bench_work *qkv_bench_work_find(const char *name); /* NULL: no such work */
-extern const char *const qkv_bench_work_names[];             /* NULL at the end */
+const qkv_bench_work *qkv_bench_work_at(size_t i);           /* NULL past the last */
 
 /* Synthetic examples: lengths of the work's distribution, ids by Zipf's law, labels at random. */
 qkv_status qkv_bench_work_make(const qkv_bench_work *w, const qkv_config *config, qkv_encoded *out);

@@ -1,6 +1,10 @@
 /* qkv describe: shapes, parameters, work and memory of a model, without making its weights. */
 #include "command.h"
 
+#include <string.h>
+
+enum { ALLOWED = 400 }; /* bytes of what is allowed for a key */
+
 static const cli_option options[] = {
     {.name = "preset",
      .letter = 'p',
@@ -43,13 +47,52 @@ static int list_presets(void) {
     return 0;
 }
 
+/* What may be written for a key: "1 … 4096", "pre|post", "true|false". */
+static void allowed(const qkv_key *k, char out[ALLOWED]) {
+    size_t n = 0;
+    out[0] = 0;
+    if (k->kind == QKV_KEY_BOOL) snprintf(out, ALLOWED, "true|false");
+    if (k->kind == QKV_KEY_INT || k->kind == QKV_KEY_REAL)
+        snprintf(out, ALLOWED, "%.10g … %.10g", k->min, k->max);
+    for (size_t i = 0; k->kind == QKV_KEY_CHOICE && k->choices[i] && n < ALLOWED; i++)
+        n += (size_t)snprintf(out + n, ALLOWED - n, "%s%s", i ? "|" : "", k->choices[i]);
+}
+
+static void put_member(const char *key, const char *value, bool last) {
+    printf("    \"%s\": ", key);
+    cli_json_string(stdout, value, strlen(value));
+    fputs(last ? "\n" : ",\n", stdout);
+}
+
+static void key_json(size_t i, const qkv_key *k, const char *standard, const char *range) {
+    fputs(i ? ",\n  {\n" : "\n  {\n", stdout);
+    put_member("key", k->name, false);
+    put_member("default", standard, false);
+    put_member("allowed", range, false);
+    put_member("help", k->help, true);
+    fputs("  }", stdout);
+}
+
+static int list_keys(bool json) {
+    qkv_key k;
+    char standard[CLI_KEY_DEFAULT], range[ALLOWED];
+    if (json) putchar('[');
+    for (size_t i = 0; qkv_key_row(QKV_KEYS_MODEL, i, &k); i++) {
+        cli_key_default(&k, standard);
+        allowed(&k, range);
+        if (json)
+            key_json(i, &k, standard, range);
+        else
+            printf("%-20s %-12s %s\n%-33s %s\n", k.name, standard, k.help, "", range);
+    }
+    if (json) fputs("\n]\n", stdout);
+    return 0;
+}
+
 static int run(const cli_args *a) {
     char *text = NULL;
     if (cli_flag(a, "presets")) return list_presets();
-    if (cli_flag(a, "keys")) {
-        qkv_status status = qkv_config_keys(cli_flag(a, "json"), &text);
-        return cli_print(status, text);
-    }
+    if (cli_flag(a, "keys")) return list_keys(cli_flag(a, "json"));
     const char *path = cli_text(a, "output");
     char **set = cli_pairs(a);
     if (!set) return cli_fail(QKV_FAILED);
@@ -62,7 +105,10 @@ static int run(const cli_args *a) {
     qkv_show how = path && cli_ends_in(path, ".svg") ? QKV_SHOW_SVG
                    : json                            ? QKV_SHOW_JSON
                                                      : QKV_SHOW_TABLE;
-    qkv_status status = qkv_describe(&request, how, &text);
+    qkv_description found;
+    qkv_status status = qkv_describe(&request, &found);
+    if (status == QKV_OK) status = qkv_description_show(&found, how, &text);
+    qkv_description_free(&found);
     cli_pairs_free(set);
     return path ? cli_write_to(path, status, text) : cli_print(status, text);
 }

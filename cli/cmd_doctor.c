@@ -4,7 +4,10 @@
 static int run(const cli_args *a) {
     char *text = NULL;
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
-    qkv_status status = qkv_doctor(cli_flag(a, "json"), &text);
+    qkv_diagnosis found;
+    qkv_status status = qkv_doctor(&found);
+    if (status == QKV_OK) status = qkv_diagnosis_show(&found, cli_show(a), &text);
+    qkv_diagnosis_free(&found);
     return cli_print(status, text);
 }
 

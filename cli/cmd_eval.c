@@ -33,10 +33,9 @@ static int run(const cli_args *a) {
         const qkv_translate_options search = {.beam = (int32_t)cli_int(a, "beam")};
         const qkv_evaluate_options wanted = {.search = &search,
                                              .tokenize = cli_text(a, "tokenize")};
-        const qkv_show how = cli_flag(a, "json") ? QKV_SHOW_JSON : QKV_SHOW_TABLE;
         qkv_evaluation found;
         status = qkv_evaluate(m, files, &wanted, &found);
-        if (status == QKV_OK) status = qkv_evaluation_show(&found, how, &text);
+        if (status == QKV_OK) status = qkv_evaluation_show(&found, cli_show(a), &text);
         qkv_evaluation_free(&found);
         qkv_text_model_close(m);
     }

@@ -19,13 +19,16 @@ static int list_formats(void) {
 static int run(const cli_args *a) {
     if (cli_flag(a, "formats")) return list_formats();
     if (a->n_rest != 2) return cli_usage_error("qkv import: SRC and OUT are needed");
-    char *text = NULL;
     const qkv_import_request request = {.source = a->rest[0],
                                         .out = a->rest[1],
                                         .tokenizer = cli_text(a, "tokenizer"),
                                         .overwrite = cli_flag(a, "overwrite")};
-    const qkv_status status = qkv_import(&request, &text);
-    return cli_print(status, text);
+    qkv_import_facts found;
+    const qkv_status status = qkv_import(&request, &found);
+    if (status != QKV_OK) return cli_fail(status);
+    printf("%s: %s, %lld parameters, %lld tokens → %s\n", found.format, found.task,
+           (long long)found.parameters, (long long)found.tokens, request.out);
+    return 0;
 }
 
 const cli_command command_import = {

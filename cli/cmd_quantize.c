@@ -22,8 +22,11 @@ static int run(const cli_args *a) {
     const char **files = cli_list(a, "data");
     const qkv_quantize_request request = {
         .model = a->rest[0], .out = a->rest[1], .to = cli_text(a, "to"), .data = files};
-    char *text;
-    const qkv_status status = qkv_quantize(&request, cli_flag(a, "json"), &text);
+    char *text = NULL;
+    qkv_quantization done;
+    qkv_status status = qkv_quantize(&request, &done);
+    if (status == QKV_OK) status = qkv_quantization_show(&done, cli_show(a), &text);
+    qkv_quantization_free(&done);
     free(files);
     return cli_print(status, text);
 }

@@ -23,7 +23,9 @@ static int run(const cli_args *a) {
     char *text = NULL;
     const qkv_score_request request = {
         .hypotheses = a->rest[0], .references = references, .tokenize = cli_text(a, "tokenize")};
-    const qkv_status status = qkv_score(&request, cli_flag(a, "json"), &text);
+    qkv_translation_score found;
+    qkv_status status = qkv_score(&request, &found);
+    if (status == QKV_OK) status = qkv_translation_score_show(&found, cli_show(a), &text);
     free(references);
     return cli_print(status, text);
 }

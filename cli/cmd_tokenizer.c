@@ -206,8 +206,10 @@ static int run_info(const cli_args *a) {
     if (status != QKV_OK) return cli_fail(status);
     cli_files f = {.names = a->rest + 1};
     char *text = NULL;
-    status = qkv_tokenizer_info(tok, a->n_rest > 1 ? cli_files_next : NULL, &f, cli_flag(a, "json"),
-                                &text);
+    qkv_tokenizer_facts found;
+    status = qkv_tokenizer_info(tok, a->n_rest > 1 ? cli_files_next : NULL, &f, &found);
+    if (status == QKV_OK) status = qkv_tokenizer_facts_show(&found, cli_show(a), &text);
+    qkv_tokenizer_facts_free(&found);
     qkv_tokenizer_free(tok);
     const int code = cli_files_close(&f);
     if (code) {

@@ -56,6 +56,14 @@ static int no_task(void) {
     return cli_usage_error("train what? %s: \"qkv train --help\"", list);
 }
 
+static qkv_status find_lr(const qkv_train_request *request, char **text) {
+    qkv_lr_search found;
+    qkv_status status = qkv_find_lr(request, &found);
+    if (status == QKV_OK) status = qkv_lr_search_show(&found, QKV_SHOW_TABLE, text);
+    qkv_lr_search_free(&found);
+    return status;
+}
+
 static int run(const cli_args *a) {
     if (a->n_rest < 1) return no_task();
     const bool find = cli_flag(a, "find-lr");
@@ -77,7 +85,7 @@ static int run(const cli_args *a) {
                                        .user = &live};
     char *text = NULL;
     qkv_status status = QKV_FAILED;
-    if (set) status = find ? qkv_find_lr(&request, &text) : qkv_train(&request);
+    if (set) status = find ? find_lr(&request, &text) : qkv_train(&request);
     cli_live_end(&live);
     if (text) fputs(text, stdout);
     qkv_text_free(text);

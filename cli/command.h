@@ -76,6 +76,12 @@ size_t cli_rows(const cli_command *c, const cli_option **out);
 char **cli_pairs(const cli_args *a);
 void cli_pairs_free(char **pairs);
 
+/* keys.c: the default of a key as one would write it. */
+enum { CLI_KEY_DEFAULT = 320 };
+void cli_key_default(const qkv_key *k, char out[CLI_KEY_DEFAULT]);
+
+/* output.c: JSON where --json was given, else a table. */
+qkv_show cli_show(const cli_args *a);
 /* output.c: the same into a file, which is named when it cannot be written. */
 int cli_write_to(const char *path, qkv_status status, char *text);
 bool cli_ends_in(const char *text, const char *end);

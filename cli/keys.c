@@ -40,15 +40,44 @@ static char *join(const char *const *words) {
     return out;
 }
 
-/* The default as one would write it. A key that is 0 or −1 by default is chosen elsewhere:
+/* As few digits as read back the same. */
+static void put_number(double value, char out[CLI_KEY_DEFAULT]) {
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(out, CLI_KEY_DEFAULT, "%.*g", digits, value);
+        if (strtod(out, NULL) == value) return;
+    }
+}
+
+void cli_key_default(const qkv_key *k, char out[CLI_KEY_DEFAULT]) {
+    switch (k->kind) {
+    case QKV_KEY_INT:
+        snprintf(out, CLI_KEY_DEFAULT, "%lld", (long long)k->standard);
+        break;
+    case QKV_KEY_REAL:
+        put_number(k->standard, out);
+        break;
+    case QKV_KEY_BOOL:
+        snprintf(out, CLI_KEY_DEFAULT, "%s", k->standard != 0 ? "true" : "false");
+        break;
+    case QKV_KEY_CHOICE:
+        snprintf(out, CLI_KEY_DEFAULT, "%s", k->choices[(size_t)k->standard]);
+        break;
+    case QKV_KEY_TEXT:
+        snprintf(out, CLI_KEY_DEFAULT, "%s", k->text);
+        break;
+    }
+}
+
+/* The default as the help shows it. A key that is 0 or −1 by default is chosen elsewhere:
  * its help says how. */
 static const char *initial(const qkv_key *k) {
-    char text[40];
-    snprintf(text, sizeof text, "%.10g", k->standard);
+    char text[CLI_KEY_DEFAULT];
     if (k->kind == QKV_KEY_CHOICE) return k->choices[(size_t)k->standard];
     if (k->kind == QKV_KEY_BOOL) return k->standard != 0 ? "true" : "false";
     if (k->kind == QKV_KEY_TEXT) return *k->text ? k->text : NULL;
-    return k->standard > 0 ? copy(text) : NULL;
+    if (k->standard <= 0) return NULL;
+    cli_key_default(k, text);
+    return copy(text);
 }
 
 static cli_option option_of(const qkv_key *k, const char *section) {

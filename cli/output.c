@@ -9,6 +9,10 @@ bool cli_ends_in(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+qkv_show cli_show(const cli_args *a) {
+    return cli_flag(a, "json") ? QKV_SHOW_JSON : QKV_SHOW_TABLE;
+}
+
 int cli_write_to(const char *path, qkv_status status, char *text) {
     if (status != QKV_OK) return cli_print(status, text);
     FILE *file = fopen(path, "w");

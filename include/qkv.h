@@ -62,6 +62,17 @@ QKV_API int qkv_threads(void);
  * qkv_text_free; NULL after a failure. */
 QKV_API void qkv_text_free(char *text);
 
+/* ---- results ----
+ * A function that finds something out fills a struct; its `_show` makes words of it, where a
+ * program wants words. What has a `_free` is zeros after it and after a failure, so that freeing
+ * it then is right and needless. */
+typedef enum qkv_show {
+    QKV_SHOW_TABLE, /* for people */
+    QKV_SHOW_JSON,
+    QKV_SHOW_SVG, /* a picture, and */
+    QKV_SHOW_HTML /* a page: of the results that say so; others refuse */
+} qkv_show;
+
 /* ---- tokenizers: text to ids and back ---- */
 
 typedef struct qkv_tokenizer qkv_tokenizer;
@@ -164,10 +175,37 @@ typedef bool (*qkv_text_source)(void *user, const char **text, size_t *len);
 /* Trains on all threads; the result is the same for any number of them. */
 QKV_API qkv_status qkv_tokenizer_train(const qkv_tok_train *spec, qkv_text_source next, void *user,
                                        qkv_tokenizer **out);
-/* What the tokenizer is, and how it does on the texts that `next` gives (NULL: none): tokens a
- * word, bytes per token, unknowns. */
+
+/* A token of the vocabulary. */
+typedef struct qkv_token {
+    int32_t id;
+    qkv_text text;    /* as the vocabulary spells it; data NULL: it has no such id */
+    const char *role; /* "pad", "unk", "bos", "eos", "mask", "cls", "sep"; NULL: none */
+} qkv_token;
+
+/* What a tokenizer is. Names and texts are the tokenizer's, which must live as long. */
+typedef struct qkv_tokenizer_facts {
+    const char *model;  /* "BPE", "Unigram", "WordPiece", "WordLevel" */
+    size_t size, added; /* ids; added tokens among them */
+    /* the types of the steps of each stage, in order; NULL at the end */
+    const char *const *normalizer, *const *pretokenizer, *const *decoder;
+    const qkv_token *special; /* those with a role */
+    size_t n_special;
+    const qkv_token *around; /* what encoding makes of a text, in order; the text itself: id −1 */
+    size_t n_around;         /* 0: nothing is put around a text */
+    const qkv_token *longest; /* those of most bytes, longest first */
+    size_t n_longest;
+    uint64_t lines, bytes, words, tokens, unknown; /* of the texts; unknown tokens among them */
+    double tokens_per_word, bytes_per_token;       /* 0: no such texts */
+    void *memory;
+} qkv_tokenizer_facts;
+
+/* What the tokenizer is, and how it does on the texts that `next` gives (NULL: none). */
 QKV_API qkv_status qkv_tokenizer_info(const qkv_tokenizer *tok, qkv_text_source next, void *user,
-                                      bool json, char **text);
+                                      qkv_tokenizer_facts *out);
+QKV_API void qkv_tokenizer_facts_free(qkv_tokenizer_facts *f);
+QKV_API qkv_status qkv_tokenizer_facts_show(const qkv_tokenizer_facts *f, qkv_show how,
+                                            char **text);
 /* How one text becomes tokens, step by step, in words:
  * the merges, the lattice, the longest matches. */
 QKV_API qkv_status qkv_tokenizer_explain(const qkv_tokenizer *tok, const char *text, size_t len,
@@ -175,14 +213,28 @@ QKV_API qkv_status qkv_tokenizer_explain(const qkv_tokenizer *tok, const char *t
 
 /* ---- this machine ---- */
 
-/* What this build and machine have, measured peak included (about a second),
- * as a table or a JSON object. */
-QKV_API qkv_status qkv_doctor(bool json, char **text);
+/* What this build and machine have, and what the machine was measured to do. */
+typedef struct qkv_diagnosis {
+    const char *version, *compiler, *utf8proc, *pcre2, *mpi;
+    int openmp;              /* the date of its specification: 201511 */
+    const char *real;        /* what numbers are: "float" or "double" */
+    const char *cpu;         /* "unknown" where the system does not say */
+    const char *const *isas; /* instruction sets that this CPU runs; NULL at the end */
+    const char *isa;         /* the one in use */
+    const char *isa_ignored; /* QKV_ISA of the environment, where it is none of them; or NULL */
+    int cores, cores_allowed, threads;           /* online; of this process (0: unknown); in use */
+    double memory_bytes, memory_available_bytes; /* 0: unknown */
+    double peak_gflops_f32, peak_gflops_bf16;    /* of matrix products; 0: no bf16 here */
+    double memory_bytes_per_s;                   /* that all threads together read */
+    void *memory;
+} qkv_diagnosis;
+
+/* Takes about a second, for the measurements. */
+QKV_API qkv_status qkv_doctor(qkv_diagnosis *out);
+QKV_API void qkv_diagnosis_free(qkv_diagnosis *d);
+QKV_API qkv_status qkv_diagnosis_show(const qkv_diagnosis *d, qkv_show how, char **text);
 
 /* ---- models, described ---- */
-
-/* How a result is written. */
-typedef enum qkv_show { QKV_SHOW_TABLE, QKV_SHOW_JSON, QKV_SHOW_SVG, QKV_SHOW_HTML } qkv_show;
 
 typedef struct qkv_describe_request {
     const char *model;      /* a model folder or a config.json; NULL: none */
@@ -191,10 +243,46 @@ typedef struct qkv_describe_request {
     int64_t batch, length;  /* of the activations shown; 0: 32, and the longest sequence */
 } qkv_describe_request;
 
+/* A part of a model: what it holds, what it makes, what it costs. */
+typedef struct qkv_describe_part {
+    char side[12];    /* "encoder", "decoder"; "": shared by both, or an encoder's head */
+    int32_t layer;    /* −1: not in a layer */
+    const char *name; /* "embedding", "attention", "ffn", … */
+    const char *note; /* "tied to the embedding"; or NULL */
+    char weights[96]; /* "2304×1024 + 2304" */
+    int64_t parameters;
+    bool by_sequence;      /* makes batch × width numbers instead of batch × length × width */
+    int64_t width, inside; /* of what it makes; the widest thing on the way (0: nothing wider) */
+    double macs;           /* multiply-adds of one forward pass */
+} qkv_describe_part;
+
+typedef struct qkv_describe_side {
+    int64_t parameters, in_layers; /* all; in its layers */
+    int64_t layers, layer;         /* how many; parameters of the first */
+} qkv_describe_side;
+
+typedef struct qkv_description {
+    int64_t batch, length; /* of the activations */
+    const qkv_describe_part *parts;
+    size_t n;
+    qkv_describe_side encoder, decoder;
+    int64_t other;     /* parameters of heads of encoders */
+    int64_t attention; /* parameters of one self-attention */
+    int64_t total, total_in_layers;
+    double macs;            /* multiply-adds of one forward pass */
+    double attention_dense; /* weights of the same attention as one dense layer over the flattened
+                               input: (N·D)² */
+    /* bytes; training: values, gradients, two moments and what is kept for backward; decoding:
+     * values and cache */
+    double weight_bytes, training_state_bytes, activation_bytes, cache_bytes;
+    void *memory;
+} qkv_description;
+
 /* Shapes, parameters, work and memory of a configuration, layer by layer; makes no weights. */
-QKV_API qkv_status qkv_describe(const qkv_describe_request *request, qkv_show how, char **text);
-/* Every key of a model's configuration: default, what is allowed, what it means. */
-QKV_API qkv_status qkv_config_keys(bool json, char **text);
+QKV_API qkv_status qkv_describe(const qkv_describe_request *request, qkv_description *out);
+QKV_API void qkv_description_free(qkv_description *d);
+/* TABLE, JSON, or SVG: a diagram of the blocks. */
+QKV_API qkv_status qkv_description_show(const qkv_description *d, qkv_show how, char **text);
 
 /* The tables of keys ("key=value"), for programs that offer them as options. */
 typedef enum qkv_key_table { QKV_KEYS_MODEL, QKV_KEYS_TRAINING } qkv_key_table;
@@ -215,6 +303,10 @@ typedef struct qkv_key {
 } qkv_key;
 /* Row i of a table; false past its end. */
 QKV_API bool qkv_key_row(qkv_key_table table, size_t i, qkv_key *out);
+/* The value of row i of QKV_KEYS_MODEL in the model described; false past the end. *number as in
+ * qkv_key.standard; *text is the name of a CHOICE, or a TEXT, else NULL. */
+QKV_API bool qkv_description_value(const qkv_description *d, size_t i, double *number,
+                                   const char **text);
 /* Row i of the table of presets; false past its end. */
 QKV_API bool qkv_preset_row(size_t i, const char **name, const char **summary,
                             const char **assignments);
@@ -281,9 +373,25 @@ QKV_API qkv_status qkv_train(const qkv_train_request *request);
 /* Which of the processes that a launcher of MPI started this is, once it has trained: 0 is the one
  * that wrote. Without a launcher, or in a build without MPI: 0. */
 QKV_API int qkv_train_rank(void);
-/* Instead of training: tries rates from small to large on this data and model, and says which to
- * use, as a table and a chart. Writes nothing. */
-QKV_API qkv_status qkv_find_lr(const qkv_train_request *request, char **text);
+
+/* One step of a search for a learning rate. */
+typedef struct qkv_lr_trial {
+    double lr, loss; /* the step's rate; the mean loss of its targets */
+    double smooth;   /* the running mean of the losses so far */
+} qkv_lr_trial;
+
+typedef struct qkv_lr_search {
+    const qkv_lr_trial *trials; /* from the smallest rate on, until the loss ran away */
+    size_t n;
+    double best; /* the rate to use: a tenth of the one at which the running mean is lowest */
+    void *memory;
+} qkv_lr_search;
+
+/* Instead of training: tries rates from small to large on this data and model. Writes nothing. */
+QKV_API qkv_status qkv_find_lr(const qkv_train_request *request, qkv_lr_search *out);
+QKV_API void qkv_lr_search_free(qkv_lr_search *s);
+/* TABLE: with a chart for the terminal. */
+QKV_API qkv_status qkv_lr_search_show(const qkv_lr_search *s, qkv_show how, char **text);
 
 /* Writes synthetic data to a file, the same rows for the same seed: "reviews" (label<TAB>text),
  * "numbers" (words<TAB>digits). Rows that are held out are never among those to train on,
@@ -301,8 +409,15 @@ typedef struct qkv_import_request {
     bool overwrite;        /* replace a model that is there */
 } qkv_import_request;
 
-/* Makes a model folder; *text says in a line what was read. */
-QKV_API qkv_status qkv_import(const qkv_import_request *request, char **text);
+/* What was read. */
+typedef struct qkv_import_facts {
+    const char *format; /* the name of a row of the table of formats */
+    const char *task;
+    int64_t parameters, tokens; /* numbers; of the vocabulary */
+} qkv_import_facts;
+
+/* Makes a model folder; *out may be NULL. */
+QKV_API qkv_status qkv_import(const qkv_import_request *request, qkv_import_facts *out);
 /* Row i of the table of formats; false past its end. */
 QKV_API bool qkv_import_row(size_t i, const char **name, const char **summary);
 
@@ -499,6 +614,17 @@ typedef struct qkv_evaluate_options {
     const char *tokenize;                /* translators: see qkv_score_request */
 } qkv_evaluate_options;
 
+/* How like its references a translation is: sacrebleu's figures, of detokenised text. */
+typedef struct qkv_translation_score {
+    int64_t lines;
+    double bleu, chrf2, chrf2_plus;       /* 0 … 100; of chrF2 and chrF2++ */
+    double precisions[4];                 /* BLEU's, of 1- … 4-grams, in percent */
+    double brevity_penalty, length_ratio; /* BLEU's; words written / words of the references */
+    int64_t hyp_len, ref_len;             /* those words */
+    /* how each was counted, in sacrebleu's form */
+    char bleu_signature[112], chrf2_signature[112], chrf2_plus_signature[112];
+} qkv_translation_score;
+
 /* Of one class: precision, recall, their harmonic mean, and the rows that have it. */
 typedef struct qkv_class_score {
     const char *label;
@@ -519,15 +645,15 @@ typedef struct qkv_evaluation {
     double macro_f1;
     const int64_t *confusion;       /* n_classes × n_classes: rows are true, columns answers */
     double bleu, chrf2, chrf2_plus; /* translators */
+    const qkv_translation_score *translation; /* the same with all that belongs to it */
     void *memory;
 } qkv_evaluation;
 
-/* Scores the model on files like those of training (NULL at the end); options may be NULL. To be
- * freed, also after a failure. The model must stay open until then. */
+/* Scores the model on files like those of training (NULL at the end); options may be NULL. The
+ * model may be closed before the result is freed. */
 QKV_API qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                                 const qkv_evaluate_options *options, qkv_evaluation *out);
 QKV_API void qkv_evaluation_free(qkv_evaluation *e);
-/* The evaluation as a table, or a JSON object. */
 QKV_API qkv_status qkv_evaluation_show(const qkv_evaluation *e, qkv_show how, char **text);
 
 typedef struct qkv_score_request {
@@ -536,9 +662,10 @@ typedef struct qkv_score_request {
     const char *tokenize;          /* BLEU's words: "13a", "intl", "char", "none"; NULL: 13a */
 } qkv_score_request;
 
-/* BLEU, chrF2 and chrF2++ of detokenised text, with the signatures of how they were
- * counted (sacrebleu's figures). */
-QKV_API qkv_status qkv_score(const qkv_score_request *request, bool json, char **text);
+/* Counts a file against its references. */
+QKV_API qkv_status qkv_score(const qkv_score_request *request, qkv_translation_score *out);
+QKV_API qkv_status qkv_translation_score_show(const qkv_translation_score *s, qkv_show how,
+                                              char **text);
 
 typedef struct qkv_quantize_request {
     const char *model, *out; /* folders, different ones */
@@ -546,9 +673,17 @@ typedef struct qkv_quantize_request {
     const char *const *data; /* files to score both on, NULL at the end; NULL: none */
 } qkv_quantize_request;
 
-/* Writes the model with its matrices quantized to another folder, which opens like any; tells
- * sizes and scores before and after, as a table or a JSON object. */
-QKV_API qkv_status qkv_quantize(const qkv_quantize_request *request, bool json, char **text);
+/* What quantizing did to a model. */
+typedef struct qkv_quantization {
+    const char *weights;               /* "int8", "int4", "bf16" */
+    int64_t bytes_before, bytes_after; /* of the file of weights */
+    qkv_evaluation before, after;      /* on the data; without any their `task` is NULL */
+} qkv_quantization;
+
+/* Writes the model with quantized matrices to another folder, which opens like any. */
+QKV_API qkv_status qkv_quantize(const qkv_quantize_request *request, qkv_quantization *out);
+QKV_API void qkv_quantization_free(qkv_quantization *q);
+QKV_API qkv_status qkv_quantization_show(const qkv_quantization *q, qkv_show how, char **text);
 
 /* ---- for programs with a command line ---- */
 

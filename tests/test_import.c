@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- files ---- */
@@ -53,11 +54,7 @@ static qkv_json read_json(const char *path, qkv_file *file) {
 }
 
 static qkv_status import(const char *source, const char *out) {
-    char *text;
-    const qkv_status status =
-        qkv_import(&(qkv_import_request){.source = source, .out = out, .overwrite = true}, &text);
-    qkv_text_free(text);
-    return status;
+    return qkv_import(&(qkv_import_request){.source = source, .out = out, .overwrite = true}, NULL);
 }
 
 /* ---- llama2.c ---- */
@@ -397,6 +394,34 @@ static void two_vocabularies_become_one(void **state) {
     qkv_buf_free(&b);
 }
 
+/* The folder holds the joint words, and what was read is told in numbers. */
+static void an_import_tells_what_it_read(void **state) {
+    (void)state;
+    qkv_buf b = {0};
+    qkv_import_facts found;
+    int32_t id;
+    make_ct2(&b);
+    assert_int_equal(mkdir(in_folder("ct2"), 0777), 0);
+    assert_ok(qkv_file_write(in_folder("ct2/model.bin"), b.data, b.len));
+    assert_ok(qkv_file_write(in_folder("ct2/source_vocabulary.txt"), "a\nb\n<s>\n</s>\n", 13));
+    assert_ok(qkv_file_write(in_folder("ct2/target_vocabulary.txt"), "</s>\n<s>\nc\na\n", 13));
+    const qkv_import_request request = {.source = in_folder("ct2"), .out = in_folder("joint")};
+    assert_ok(qkv_import(&request, &found));
+    assert_string_equal(found.format, "ctranslate2");
+    assert_string_equal(found.task, "translate");
+    assert_int_equal(found.tokens, 6);
+    qkv_text_model *m;
+    assert_ok(qkv_text_model_open(in_folder("joint"), &m));
+    assert_int_equal(found.parameters, qkv_model_params(m->model)->count);
+    assert_int_equal(qkv_tokenizer_size(m->tokenizer), found.tokens);
+    assert_true(qkv_tokenizer_id(m->tokenizer, "c", 1, &id) && id == 5);
+    assert_int_equal(qkv_tokenizer_special(m->tokenizer, QKV_TOK_EOS), 3);
+    qkv_text_model_close(m);
+    assert_fails(qkv_import(&request, &found), QKV_USAGE, "is there already");
+    assert_null(found.format);
+    qkv_buf_free(&b);
+}
+
 /* ---- damage ---- */
 
 /* Every truncation must be refused as a bad file; every changed byte refused so, or read. */
@@ -448,6 +473,7 @@ int main(void) {
         cmocka_unit_test(transliteration_in_integers_is_near),
         cmocka_unit_test(a_small_checkpoint_lands_where_it_belongs),
         cmocka_unit_test(two_vocabularies_become_one),
+        cmocka_unit_test(an_import_tells_what_it_read),
         cmocka_unit_test(damaged_files_are_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -524,7 +524,7 @@ static void test_reference_counts(void **state) {
         if (strcmp(d.parts[i].name, "head") == 0) assert_int_equal(d.parts[i].width, 30000);
     }
     assert_true(d.attention_dense == 2048.0 * 1024 * 2048 * 1024);
-    qkv_describe_free(&d);
+    qkv_description_free(&d);
     d = describe("reference", "qkv_bias=true");
     assert_int_equal(d.attention, 3149056);
     assert_int_equal(d.encoder.layer, 4203264);
@@ -532,7 +532,7 @@ static void test_reference_counts(void **state) {
     assert_int_equal(d.encoder.in_layers, 50439168);
     assert_int_equal(d.decoder.in_layers, 58834944);
     assert_int_equal(d.total_in_layers, 109274112);
-    qkv_describe_free(&d);
+    qkv_description_free(&d);
 }
 
 /* Public models, by the numbers their authors give. */
@@ -545,7 +545,7 @@ static void test_known_counts(void **state) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         qkv_description d = describe(known[i].preset, "");
         assert_true(d.total == known[i].total);
-        qkv_describe_free(&d);
+        qkv_description_free(&d);
     }
 }
 
@@ -571,10 +571,10 @@ static void test_describe_agrees(void **state) {
             assert_true(fabs(d.macs - qkv_model_macs(m, &layout, &layout, 0)) <= 1e-9 * d.macs);
             qkv_buf out = {0};
             assert_ok(qkv_describe_text(&d, &out));
-            qkv_describe_json(&d, qkv_model_config(m), &out);
+            qkv_describe_json(&d, &out);
             assert_true(out.status == QKV_OK && out.len > 500);
             qkv_buf_free(&out);
-            qkv_describe_free(&d);
+            qkv_description_free(&d);
             qkv_model_free(m);
         }
 }
@@ -587,7 +587,7 @@ static void test_presets_by_size(void **state) {
         for (int attention = 0; attention < 2; attention++)
             for (int64_t tokens = 0, width = 0; tokens <= INT64_MAX / 8; tokens = 8 * tokens + 1) {
                 const char *name =
-                    qkv_preset_for(task == QKV_TASK_CLASSIFY, tokens, attention)->name;
+                    qkv_choice_for(task == QKV_TASK_CLASSIFY, tokens, attention)->preset;
                 qkv_config config;
                 qkv_config_default(&config);
                 config.task = task;
@@ -597,14 +597,14 @@ static void test_presets_by_size(void **state) {
                 assert_true(config.d_model >= width);
                 width = config.d_model;
             }
-    assert_string_equal(qkv_preset_for(true, 199999, false)->name, "classifier-small");
-    assert_string_equal(qkv_preset_for(true, 199999, true)->name, "classifier");
-    assert_string_equal(qkv_preset_for(true, 200000, false)->name, "classifier");
-    assert_string_equal(qkv_preset_for(true, 80000000, false)->name, "classifier-large");
-    assert_string_equal(qkv_preset_for(false, 199999, false)->name, "tiny");
-    assert_string_equal(qkv_preset_for(false, 4999999, true)->name, "small");
-    assert_string_equal(qkv_preset_for(false, 49999999, false)->name, "medium");
-    assert_string_equal(qkv_preset_for(false, 50000000, false)->name, "base");
+    assert_string_equal(qkv_choice_for(true, 199999, false)->preset, "classifier-small");
+    assert_string_equal(qkv_choice_for(true, 199999, true)->preset, "classifier");
+    assert_string_equal(qkv_choice_for(true, 200000, false)->preset, "classifier");
+    assert_string_equal(qkv_choice_for(true, 80000000, false)->preset, "classifier-large");
+    assert_string_equal(qkv_choice_for(false, 199999, false)->preset, "tiny");
+    assert_string_equal(qkv_choice_for(false, 4999999, true)->preset, "small");
+    assert_string_equal(qkv_choice_for(false, 49999999, false)->preset, "medium");
+    assert_string_equal(qkv_choice_for(false, 50000000, false)->preset, "base");
 }
 
 /* What a description says a training step keeps is what the tape keeps. */
@@ -631,7 +631,7 @@ static void test_activation_memory(void **state) {
         const double ratio = kept * 4 / d.activation_bytes;
         if (!(ratio > 0.95 && ratio < 1.05))
             fail_msg("%s: the tape holds %.2f of what is described", settings[i], ratio);
-        qkv_describe_free(&d);
+        qkv_description_free(&d);
         qkv_model_free(m);
     }
 }

@@ -133,7 +133,7 @@ static void described(void **state) {
     assert_string_equal(last->name, "ngrams");
     assert_int_equal(last->parameters, BUCKETS * CLASSES);
     assert_int_equal(d.total, qkv_model_params(m)->count);
-    qkv_describe_free(&d);
+    qkv_description_free(&d);
     qkv_model_free(m);
     assert_fails(tiny_build("task=classify ngrams=2 ngram_buckets=-1", &m), QKV_USAGE,
                  "ngram_buckets");

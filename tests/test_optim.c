@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "train/muon.h"
-#include "train/optim.h"
+#include "train/loop.h"
 #include "golden/optim_golden.h"
 
 #include <math.h>
@@ -346,15 +346,21 @@ static void allocation_failures(void **state) {
     }
 }
 
+/* The setting's names are the optimisers', in their order, and one that leaves it to us. */
 static void names(void **state) {
     (void)state;
+    qkv_train_config config;
+    const qkv_settings settings = qkv_train_settings(&config);
+    qkv_settings_default(&settings);
+    assert_int_equal(config.optimizer, QKV_OPTIM_COUNT);
     for (int kind = 0; kind < QKV_OPTIM_COUNT; kind++) {
-        qkv_optim_kind found = QKV_OPTIM_COUNT;
-        assert_true(qkv_optim_by_name(qkv_optim_name((qkv_optim_kind)kind), &found));
-        assert_int_equal(found, kind);
+        const char *name = qkv_optim_name((qkv_optim_kind)kind);
+        assert_ok(qkv_settings_set(&settings, 1, "optimizer", name));
+        assert_int_equal(config.optimizer, kind);
     }
-    qkv_optim_kind found;
-    assert_false(qkv_optim_by_name("adamx", &found));
+    assert_ok(qkv_settings_set(&settings, 1, "optimizer", "auto"));
+    assert_int_equal(config.optimizer, QKV_OPTIM_COUNT);
+    assert_fails(qkv_settings_set(&settings, 1, "optimizer", "adamx"), QKV_USAGE, "adam");
 }
 
 int main(void) {

@@ -125,24 +125,36 @@ static void write_file(const char *path, const char *content) {
 static void files(void **state) {
     (void)state;
     char *text;
+    qkv_translation_score s;
     const char *const refs[] = {"score_ref.txt", NULL};
     const qkv_score_request q = {.hypotheses = "score_hyp.txt", .references = refs};
     write_file("score_hyp.txt", "the cat sat on the mat .\n\nlast line without end");
     write_file("score_ref.txt", "the cat sat on a mat .\n\nlast line without an end\n");
-    assert_ok(qkv_score(&q, true, &text));
+    assert_ok(qkv_score(&q, &s));
+    assert_int_equal(s.lines, 3);
+    assert_int_equal(s.hyp_len, 11);
+    assert_int_equal(s.ref_len, 12);
+    assert_true(fabs(s.length_ratio - 11.0 / 12) < 1e-12);
+    assert_true(fabs(s.brevity_penalty - exp(1 - 12.0 / 11)) < 1e-12);
+    assert_true(fabs(s.precisions[0] - 100 * 10.0 / 11) < 1e-12); /* all words but one "the" */
+    assert_true(s.bleu > 0 && s.bleu < s.precisions[0]);
+    assert_true(s.chrf2 > 50 && s.chrf2 < 100 && s.chrf2_plus < s.chrf2);
+    assert_ok(qkv_translation_score_show(&s, QKV_SHOW_JSON, &text));
     assert_non_null(strstr(text, "{\"lines\":3,\"bleu\":"));
     assert_non_null(strstr(text, "\"chrf_words_signature\":\"nrefs:1|"));
     qkv_text_free(text);
-    assert_ok(qkv_score(&q, false, &text));
+    assert_ok(qkv_translation_score_show(&s, QKV_SHOW_TABLE, &text));
     assert_non_null(strstr(text, "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|"));
     qkv_text_free(text);
+    assert_fails(qkv_translation_score_show(&s, QKV_SHOW_SVG, &text), QKV_USAGE, "as JSON");
+    assert_null(text);
     write_file("score_ref.txt", "one\n");
-    assert_fails(qkv_score(&q, false, &text), QKV_BAD_FILE, "has 3 lines and");
+    assert_fails(qkv_score(&q, &s), QKV_BAD_FILE, "has 3 lines and");
     write_file("score_ref.txt", "one\ntwo\n\xff\n");
-    assert_fails(qkv_score(&q, false, &text), QKV_BAD_FILE, "line 3: byte 0xFF is not UTF-8");
+    assert_fails(qkv_score(&q, &s), QKV_BAD_FILE, "line 3: byte 0xFF is not UTF-8");
     const qkv_score_request wrong = {
         .hypotheses = "score_hyp.txt", .references = refs, .tokenize = "zh"};
-    assert_fails(qkv_score(&wrong, false, &text), QKV_USAGE, "not \"zh\"");
+    assert_fails(qkv_score(&wrong, &s), QKV_USAGE, "not \"zh\"");
     unlink("score_hyp.txt");
     unlink("score_ref.txt");
 }

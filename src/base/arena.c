@@ -1,6 +1,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,6 +74,7 @@ void *qkv_arena_alloc(qkv_arena *a, size_t bytes) {
         }
         a->current = *link;
     }
+    assert(a->current->used % QKV_ALIGN == 0 && a->current->used + need <= a->current->size);
     void *p = block_data(a->current) + a->current->used;
     a->current->used += need;
     a->used += need;
@@ -112,6 +114,8 @@ qkv_arena_mark qkv_arena_here(const qkv_arena *a) {
 }
 
 void qkv_arena_rewind(qkv_arena *a, qkv_arena_mark mark) {
+    assert(mark.used <= a->used); /* a mark of this step, and no later one was returned to since */
+    assert(!mark.block || mark.block_used <= mark.block->used);
     for (qkv_arena_block *b = mark.block ? mark.block->next : a->first; b; b = b->next) {
         b->used = 0;
         POISON(block_data(b), b->size);

@@ -5,6 +5,7 @@
 #ifndef QKV_BASE_LAYOUT_H
 #define QKV_BASE_LAYOUT_H
 
+#include <assert.h>
 #include <stdint.h>
 
 typedef struct qkv_layout {
@@ -15,11 +16,13 @@ typedef struct qkv_layout {
 } qkv_layout;
 
 static inline int32_t qkv_layout_len(const qkv_layout *l, int32_t s) {
+    assert(s >= 0 && s < l->n);
     return l->len ? l->len[s] : l->start[s + 1] - l->start[s];
 }
 
 /* Row j of sequence s. */
 static inline int64_t qkv_layout_row(const qkv_layout *l, int32_t s, int64_t j) {
+    assert(j >= 0 && j < qkv_layout_len(l, s));
     return l->rows ? l->rows[l->start[s] + j] : l->start[s] + j;
 }
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/number.h"
 
 #define KEY_MAX        64  /* bytes of a key; longer ones are nobody's */
 #define CANDIDATES_MAX 256 /* names looked at for "did you mean" */
@@ -282,25 +281,27 @@ void qkv_settings_write(const qkv_settings *s, qkv_json_out *j) {
     }
 }
 
-void qkv_setting_print(const qkv_settings *s, const qkv_setting *row, qkv_buf *out) {
-    char number[QKV_NUMBER_TEXT];
+void qkv_setting_value(const qkv_settings *s, const qkv_setting *row, double *number,
+                       const char **text) {
     const void *at = field(s, row);
+    *number = 0;
+    *text = NULL;
     switch (row->type) {
     case QKV_SETTING_INT:
-        qkv_buf_printf(out, "%lld", (long long)*(const int64_t *)at);
+        *number = (double)*(const int64_t *)at;
         break;
     case QKV_SETTING_REAL:
-        qkv_number_print(*(const double *)at, 0, number);
-        qkv_buf_puts(out, number);
+        *number = *(const double *)at;
         break;
     case QKV_SETTING_BOOL:
-        qkv_buf_puts(out, *(const bool *)at ? "true" : "false");
+        *number = *(const bool *)at;
         break;
     case QKV_SETTING_CHOICE:
-        qkv_buf_puts(out, row->choices[*(const int *)at]);
+        *number = *(const int *)at;
+        *text = row->choices[*(const int *)at];
         break;
     case QKV_SETTING_TEXT:
-        qkv_buf_puts(out, at);
+        *text = at;
         break;
     }
 }

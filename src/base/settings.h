@@ -78,7 +78,8 @@ qkv_status qkv_settings_load(const qkv_settings *groups, size_t n, const char *p
 /* Writes every field as "key": value into an open object. */
 void qkv_settings_write(const qkv_settings *s, qkv_json_out *j);
 
-/* One field as text: `--set`'s form. */
-void qkv_setting_print(const qkv_settings *s, const qkv_setting *row, qkv_buf *out);
+/* One field as in qkv_description_value: *number, and *text of a CHOICE or TEXT, else NULL. */
+void qkv_setting_value(const qkv_settings *s, const qkv_setting *row, double *number,
+                       const char **text);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { STREAM_ORDER = 1, STREAM_SHIFT, STREAM_BATCHES }; /* what the random numbers are for */
@@ -106,6 +107,7 @@ static void shuffle_batches(qkv_batcher *b) {
         memcpy(b->swap + at, b->order + b->cut[from], (size_t)n * sizeof *b->swap);
         at += n;
     }
+    assert(at == b->n_examples); /* each batch once */
     memcpy(b->order, b->swap, (size_t)at * sizeof *b->order);
     memcpy(b->swap, b->cut, (size_t)(b->n_batches + 1) * sizeof *b->swap);
     b->cut[0] = 0;
@@ -125,6 +127,7 @@ void qkv_batcher_plan(qkv_batcher *b, int64_t epoch) {
         b->shift = (int64_t)qkv_rng_below(key(b, STREAM_SHIFT), 0, (uint64_t)range);
     }
     b->n_examples = b->window ? windows(b, b->shift) : b->data->n;
+    assert(!b->window || b->n_examples <= windows(b, 0)); /* for which there is room */
     const qkv_rng rng = key(b, STREAM_ORDER);
     for (int64_t i = 0; i < b->n_examples; i++)
         b->order[i] =
@@ -136,11 +139,13 @@ void qkv_batcher_plan(qkv_batcher *b, int64_t epoch) {
 }
 
 const int64_t *qkv_batcher_get(const qkv_batcher *b, int64_t i, int64_t *n) {
+    assert(b->epoch >= 0 && i >= 0 && i < b->n_batches);
     *n = b->cut[i + 1] - b->cut[i];
     return b->order + b->cut[i];
 }
 
 const int32_t *qkv_batcher_ids(const qkv_batcher *b, int64_t example, int side, int64_t *n) {
+    assert(example >= 0 && example < b->n_examples);
     if (!b->window) return qkv_encoded_ids(b->data, example, side, n);
     const int64_t at = b->shift + example * b->window, left = qkv_encoded_tokens(b->data) - at;
     *n = left < b->window + 1 ? left : b->window + 1;

@@ -220,9 +220,6 @@ static const struct form {
 };
 enum { N_FORMS = sizeof forms / sizeof *forms };
 
-const char *const qkv_corpus_formats[] = {"jsonl", "conllu", "fasttext", "tsv",
-                                          "csv",   "text",   NULL};
-
 static const struct form *recognise(const qkv_corpus_spec *spec, const char *path, qkv_text head) {
     for (size_t i = 0; i < N_FORMS; i++) {
         if (!(forms[i].shapes >> spec->shape & 1)) continue;

@@ -52,8 +52,6 @@ typedef struct qkv_corpus_spec {
 qkv_status qkv_corpus_read(qkv_corpus *c, const qkv_corpus_spec *spec);
 void qkv_corpus_free(qkv_corpus *c);
 
-extern const char *const qkv_corpus_formats[]; /* names for `format`, NULL at the end */
-
 /* ---- for the readers ---- */
 
 typedef struct qkv_reader {

@@ -13,10 +13,6 @@ static const struct {
 #undef PART
 };
 
-const char *qkv_folder_part_name(qkv_folder_item part) {
-    return parts[part].name;
-}
-
 bool qkv_folder_part_is_the_runs(qkv_folder_item part) {
     return parts[part].of_the_run;
 }

@@ -14,7 +14,6 @@ typedef enum qkv_folder_item {
     QKV_PART_COUNT
 } qkv_folder_item;
 
-const char *qkv_folder_part_name(qkv_folder_item part);
 /* Must a run that overwrites another be rid of it? */
 bool qkv_folder_part_is_the_runs(qkv_folder_item part);
 

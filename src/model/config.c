@@ -154,7 +154,7 @@ void qkv_config_write(const qkv_config *config, qkv_json_out *j) {
 /* ---- presets ---- */
 
 static const qkv_preset presets[] = {
-#define PRESET(title, what, ...) {.name = title, .help = what, .assignments = __VA_ARGS__},
+#define PRESET(title, what, sizes) {.name = title, .help = what, .assignments = sizes},
 #include "model/preset.def"
 #undef PRESET
 };
@@ -177,12 +177,4 @@ qkv_status qkv_config_preset(qkv_config *config, const char *name) {
     if (near) return qkv_fail(QKV_USAGE, "there is no preset \"%s\"; did you mean %s?", name, near);
     return qkv_fail(QKV_USAGE, "there is no preset \"%.60s\"; `qkv describe --help` lists them",
                     name);
-}
-
-const qkv_preset *qkv_preset_for(bool labels, int64_t tokens, bool attention) {
-    for (size_t i = 0; i < N_PRESETS; i++)
-        if (tokens < presets[i].below && presets[i].labels == labels &&
-            !(attention && presets[i].no_attention))
-            return &presets[i];
-    return NULL;
 }

@@ -52,17 +52,9 @@ void qkv_config_write(const qkv_config *config, qkv_json_out *j); /* into an ope
 /* Presets: a name and the assignments that it stands for. */
 typedef struct qkv_preset {
     const char *name, *help, *assignments;
-    const char *is;      /* what it builds, for those for whom it was chosen */
-    const char *instead; /* what else they might take */
-    int64_t below;       /* chosen for fewer tokens of training data than this; 0: only by name */
-    bool labels;         /* chosen for classifiers, and for them alone */
-    bool no_attention;   /* not chosen for those who ask for a kind of attention */
 } qkv_preset;
 size_t qkv_preset_table(const qkv_preset **rows);
 /* The preset's assignments, on top of what config holds. */
 qkv_status qkv_config_preset(qkv_config *config, const char *name);
-/* The preset that suits `tokens` of training data, with labels or without, when the user names
- * none; with `attention`: one that has it. */
-const qkv_preset *qkv_preset_for(bool labels, int64_t tokens, bool attention);
 
 #endif

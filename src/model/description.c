@@ -8,10 +8,18 @@
 #include "base/mem.h"
 #include "model/cost.h"
 
+/* What a description points to. */
+typedef struct described {
+    qkv_config config;
+    QKV_VEC(qkv_describe_part) parts;
+} described;
+
 typedef struct collector {
     const qkv_model *m;
     qkv_description *d;
+    described *held;
     double kept; /* values that a training step keeps */
+    qkv_status status;
 } collector;
 
 /* Appends "rows×cols" (a vector: "cols") to a list joined by " + "; what does not fit ends in "…".
@@ -47,10 +55,6 @@ static void add_to_side(qkv_description *d, const collector *c, const qkv_cost_p
 static void collect(void *user, const qkv_cost_part *part) {
     collector *c = user;
     qkv_description *d = c->d;
-    if (!qkv_vec_grow((void **)&d->parts, d->n, &d->cap, sizeof *d->parts)) {
-        d->status = QKV_FAILED;
-        return;
-    }
     qkv_describe_part row = {.layer = part->layer,
                              .name = part->name,
                              .note = part->note,
@@ -67,7 +71,7 @@ static void collect(void *user, const qkv_cost_part *part) {
     add_to_side(d, c, part, row.parameters);
     d->macs += part->macs;
     c->kept += part->kept * (double)d->batch * (part->by_sequence ? 1 : (double)d->length);
-    d->parts[d->n++] = row;
+    if (!QKV_PUSH(c->held->parts, row)) c->status = QKV_FAILED;
 }
 
 /* Keys and values (or states) of all layers for the whole batch and length. */
@@ -91,7 +95,11 @@ qkv_status qkv_describe_make(const qkv_model *m, int64_t batch, int64_t length,
             (long long)batch, (long long)length);
     collector c = {.m = m, .d = out};
     qkv_workload work = qkv_workload_even(batch, length);
+    QKV_TRY_ALLOC(out->memory = c.held = qkv_zalloc(1, sizeof *c.held));
+    c.held->config = m->config;
     qkv_model_walk(m, &work, collect, &c);
+    out->parts = c.held->parts.at;
+    out->n = c.held->parts.n;
     double flat = (double)length * (double)m->config.d_model;
     const double bytes = 4; /* float, whatever this build's real is */
     out->attention_dense = m->config.arch == QKV_ARCH_TRANSFORMER ? flat * flat : 0;
@@ -99,11 +107,25 @@ qkv_status qkv_describe_make(const qkv_model *m, int64_t batch, int64_t length,
     out->training_state_bytes = 4 * out->weight_bytes; /* values, gradients, two moments */
     out->activation_bytes = bytes * c.kept;
     out->cache_bytes = bytes * cache_values(m, batch, length);
-    return out->status;
+    if (c.status != QKV_OK) qkv_description_free(out);
+    return c.status;
 }
 
-void qkv_describe_free(qkv_description *d) {
-    qkv_free(d->parts);
+const qkv_config *qkv_description_config(const qkv_description *d) {
+    return &((const described *)d->memory)->config;
+}
+
+bool qkv_description_value(const qkv_description *d, size_t i, double *number, const char **text) {
+    described *held = d->memory;
+    const qkv_settings s = qkv_config_settings(&held->config);
+    if (i < s.n) qkv_setting_value(&s, &s.rows[i], number, text);
+    return i < s.n;
+}
+
+void qkv_description_free(qkv_description *d) {
+    described *held = d->memory;
+    if (held) qkv_free(held->parts.at);
+    qkv_free(held);
     *d = (qkv_description){0};
 }
 

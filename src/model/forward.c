@@ -190,10 +190,6 @@ qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src)
     return qkv_add(t, encoder, ngrams, 0);
 }
 
-bool qkv_model_has_ngrams(const qkv_model *m) {
-    return m->head.ngrams != NULL;
-}
-
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams) {
     m->config.encoder_vote = encoder;
     m->config.ngram_vote = ngrams;

@@ -58,8 +58,6 @@ qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src)
  * the n-grams. */
 qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
-/* Whether n-grams vote beside the encoder. */
-bool qkv_model_has_ngrams(const qkv_model *m);
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams);
 
 /* A text as the n-grams see it: its tokens, and the code points of which it is written, or none. */

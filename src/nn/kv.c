@@ -79,7 +79,9 @@ static void give_rows(qkv_kv *kv, int32_t s, int32_t from) {
     const int32_t *row = kv->list + kv->start[s];
     for (int32_t i = kv->len[s]; i-- > from;) {
         assert(kv->users[row[i]] > 0);
-        if (--kv->users[row[i]] == 0) kv->spare[kv->n_spare++] = row[i];
+        if (--kv->users[row[i]] > 0) continue;
+        assert(kv->n_spare < kv->used);
+        kv->spare[kv->n_spare++] = row[i];
     }
 }
 
@@ -115,6 +117,7 @@ void qkv_kv_undo(qkv_kv *kv) {
 void qkv_kv_append(qkv_tape *t, const qkv_kv *kv, int32_t layer, const qkv_layout *layout,
                    qkv_tensor **k, qkv_tensor **v) {
     if (qkv_tape_stopped(t)) return;
+    assert(layer >= 0 && layer < kv->layers && layout->n == kv->n);
     int64_t ld = 2 * kv->width;
     size_t bytes = (size_t)kv->width * sizeof(real);
     if ((*k)->cols != kv->width || (*v)->cols != kv->width) {
@@ -122,19 +125,23 @@ void qkv_kv_append(qkv_tape *t, const qkv_kv *kv, int32_t layer, const qkv_layou
                       (long long)kv->width, (long long)(*k)->cols);
         return;
     }
-    for (int32_t s = 0; s < layout->n; s++)
+    for (int32_t s = 0; s < layout->n; s++) {
+        assert(kv->first[s] + qkv_layout_len(layout, s) == kv->len[s]); /* as the pass began */
         for (int32_t i = 0; i < qkv_layout_len(layout, s); i++) {
             real *to = kv->rows[layer] + kv->list[kv->start[s] + kv->first[s] + i] * ld;
             int64_t from = layout->start[s] + i;
             memcpy(to, (*k)->data + from * (*k)->ld, bytes);
             memcpy(to + kv->width, (*v)->data + from * (*v)->ld, bytes);
         }
+    }
     qkv_tensor *all = qkv_tensor_wrap(t, kv->rows[layer], (int64_t)kv->max_n * kv->capacity, ld);
     *k = qkv_tensor_columns(t, all, 0, kv->width);
     *v = qkv_tensor_columns(t, all, kv->width, kv->width);
 }
 
 qkv_status qkv_kv_keep_cross(qkv_kv *kv, int32_t layer, const qkv_tensor *projected) {
+    assert(layer >= 0 && layer < kv->layers);
+    assert(projected->cols == 2 * kv->width && qkv_is_packed(projected));
     size_t bytes = (size_t)projected->rows * 2 * (size_t)kv->width * sizeof(real);
     if (projected->rows > kv->cross_room[layer]) {
         qkv_free(kv->cross[layer]);
@@ -147,7 +154,9 @@ qkv_status qkv_kv_keep_cross(qkv_kv *kv, int32_t layer, const qkv_tensor *projec
 }
 
 void qkv_kv_select(qkv_kv *kv, const int32_t *from, int32_t n) {
+    assert(n >= 1 && n <= kv->max_n);
     for (int32_t s = 0; s < n; s++) {
+        assert(from[s] >= 0 && from[s] < kv->n);
         const int32_t *row = kv->list + kv->start[from[s]], len = kv->len[from[s]];
         memcpy(kv->new_list + kv->start[s], row, (size_t)len * sizeof *row);
         for (int32_t i = 0; i < len; i++) kv->users[row[i]]++;
@@ -164,6 +173,7 @@ void qkv_kv_select(qkv_kv *kv, const int32_t *from, int32_t n) {
 }
 
 void qkv_kv_truncate(qkv_kv *kv, int32_t s, int32_t len) {
+    assert(s >= 0 && s < kv->n && len >= 0);
     if (len >= kv->len[s]) return;
     give_rows(kv, s, len);
     kv->len[s] = len;

@@ -10,6 +10,7 @@
  * more threads changes nothing. */
 #include "nn/params.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -43,6 +44,7 @@ static uint64_t name_hash(const char *name) {
 
 /* The slot that holds `name`, or the free one where it would go. */
 static qkv_param **find_slot(const struct qkv_name_map *map, const char *name) {
+    assert((map->mask & (map->mask + 1)) == 0); /* else the search may never end */
     size_t i = (size_t)name_hash(name) & map->mask;
     while (map->slot[i] && strcmp(map->slot[i]->name, name) != 0) i = (i + 1) & map->mask;
     return &map->slot[i];
@@ -181,6 +183,8 @@ qkv_status qkv_params_allocate(qkv_params *p, bool with_grads) {
             param->tensor.data = param->own;
             continue;
         }
+        assert(param->offset % PARAM_ALIGN == 0 &&
+               param->offset + param->spec.rows * param->spec.cols <= p->length);
         param->tensor.data = p->values + param->offset;
         if (!with_grads) continue;
         param->tensor.grad = p->grads + param->offset;
@@ -227,6 +231,7 @@ static qkv_status pack(qkv_params *p, bool integers) {
             if (!is_packed(w, integers)) continue;
             real *const to = pass == 1 ? p->packed + size : NULL;
             size += pack_one(w, to);
+            assert(size % PARAM_ALIGN == 0);
             w->tensor.packed = to;
         }
     }
@@ -243,6 +248,7 @@ qkv_status qkv_params_pack(qkv_params *p, bool integers) {
 }
 
 void qkv_param_bind(qkv_param *param, const real *values) {
+    assert(!param->tensor.wants_grad);
     param->tensor.data = (real *)values; /* nothing writes to a parameter that wants no gradient */
 }
 
@@ -282,6 +288,7 @@ static void initialise(qkv_param *param, uint64_t seed) {
 }
 
 void qkv_params_initialise(qkv_params *p, uint64_t seed) {
+    assert(p->values); /* bound values are somebody else's */
     for (size_t i = 0; i < p->n; i++) initialise(p->list[i], seed);
 }
 
@@ -296,6 +303,7 @@ void qkv_params_zero_grads(qkv_params *p) {
             continue;
         }
         qkv_rows *touched = &param->touched;
+        assert(touched->n <= param->spec.rows); /* each row is listed once */
         for (int64_t k = 0; k < touched->n; k++) {
             memset(param->tensor.grad + touched->list[k] * param->spec.cols, 0, row);
             touched->seen[touched->list[k]] = 0;

@@ -1,14 +1,23 @@
-/* Recipes: what is chosen for those who leave it to us, by the kind of work and the size of the
- * data. They stand together in recipes.c, each number with its reason; a task's row names one.
- * Sizes of models are presets (model/preset.def), chosen by the same facts. */
+/* Policy: what is chosen for those who leave it to us, by the kind of work and the size of the
+ * data. All of it stands in recipes.c, each number with its reason and, where there is one, the
+ * figure that it rests on; a task's row names one of the recipes. What a setting is when nothing
+ * depends on the data (clip = 1) is its row in train.def or config.def; what a preset's name stands
+ * for is model/preset.def, and who gets it is said here. */
 #ifndef QKV_POLICY_RECIPE_H
 #define QKV_POLICY_RECIPE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Tokens of training data below which a corpus is little, or middling. */
 enum { QKV_LITTLE_TOKENS = 200000, QKV_MIDDLING_TOKENS = 2000000 };
+
+/* Steps on one batch that is to be learned by heart (`overfit`). */
+enum { QKV_OVERFIT_STEPS = 200 };
+
+/* Share of the tokens that mlm hides. */
+#define QKV_MASK_RATE 0.15
 
 typedef struct qkv_recipe {
     /* the tokenizer, where none is named */
@@ -18,9 +27,10 @@ typedef struct qkv_recipe {
     int64_t bytes_per_entry; /* bytes of text per entry of the vocabulary */
     int64_t vocab_most;      /* entries at most; at least 500 */
     /* the model, where no preset is named */
-    bool labels;             /* presets for texts with labels (preset.def: .labels) */
-    const char *regularizer; /* started from a model of another task, take dropout and n-grams from
+    bool labels;              /* presets for texts with labels (qkv_choice.labels) */
+    const char *regularizer;  /* started from a model of another task, take dropout and n-grams from
                                  this preset; NULL: keep the model's own */
+    double regularizer_share; /* … and of its dropout this much */
     /* the training */
     int64_t passes[3];       /* over little, middling and much text */
     double smoothing;        /* of labels */
@@ -34,6 +44,8 @@ extern const qkv_recipe qkv_recipe_pairs;   /* a text becomes another */
 extern const qkv_recipe qkv_recipe_writing; /* running text, to be continued */
 extern const qkv_recipe qkv_recipe_reading; /* running text, to be understood */
 
+/* What the tokens of its tokenizer are, for those for whom it was chosen: "words". */
+const char *qkv_recipe_tokens_are(const qkv_recipe *r);
 /* Entries of a vocabulary trained on `bytes` of text. */
 int64_t qkv_recipe_vocab(const qkv_recipe *r, int64_t bytes);
 /* Passes over `tokens` of training data; half as many, rounded up, from weights that were trained
@@ -41,8 +53,14 @@ int64_t qkv_recipe_vocab(const qkv_recipe *r, int64_t bytes);
 int64_t qkv_recipe_passes(const qkv_recipe *r, int64_t tokens, bool goes_on);
 /* Validations to average over. */
 int64_t qkv_recipe_average(const qkv_recipe *r, int64_t tokens);
+/* Label smoothing; `overfit`: where one batch is to be learned by heart. */
+double qkv_recipe_smoothing(const qkv_recipe *r, bool overfit);
+/* Whether AdamW does (else Muon); `pre_norm`: the model is a Transformer of pre-norm layers. */
+bool qkv_recipe_adamw(const qkv_recipe *r, bool pre_norm, bool goes_on);
 /* Tokens of a batch: some sixty updates per pass, between 512 and 4,096 tokens. */
 int64_t qkv_recipe_batch(int64_t tokens);
+/* Steps of warm-up in a run of `steps`. */
+int64_t qkv_recipe_warmup(int64_t steps);
 /* The learning rate. Post-norm stacks diverge at rates that pre-norm tolerates, and fine-tuning at
  * the full rate forgets: both get 0.3 of it. */
 double qkv_recipe_rate(bool muon, int64_t d_model, bool gentle);
@@ -51,5 +69,27 @@ double qkv_recipe_rate(bool muon, int64_t d_model, bool gentle);
  * −1, *buckets 0): n-grams of characters where there is little text, and rows enough for most of
  * the n-grams and no more. */
 void qkv_recipe_ngrams(int64_t bytes, int64_t classes, int64_t *chars, int64_t *buckets);
+
+/* Validation data where none was given: rows that are held out of the training data, in blocks of
+ * rows that stand together. */
+typedef struct qkv_held_out {
+    int64_t rows, block; /* 0 rows: there are too few to spare any */
+} qkv_held_out;
+/* Of n rows about `share`; `stream`: running text, of which the end is held out. */
+qkv_held_out qkv_recipe_held_out(int64_t n, double share, bool stream);
+
+/* A preset for those who name none. */
+typedef struct qkv_choice {
+    const char *preset;
+    int64_t below;       /* chosen for fewer tokens of training data than this */
+    bool labels;         /* chosen for texts with labels, and for them alone */
+    bool no_attention;   /* not chosen for those who ask for a kind of attention or positions */
+    const char *is;      /* what it builds, for those for whom it was chosen */
+    const char *instead; /* what else they might take */
+} qkv_choice;
+/* The first that suits this many tokens, with labels or without; `attention`: one that has it. */
+const qkv_choice *qkv_choice_for(bool labels, int64_t tokens, bool attention);
+/* Tokens of a text before there is a tokenizer to count them. */
+int64_t qkv_recipe_tokens(int64_t bytes);
 
 #endif

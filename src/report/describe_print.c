@@ -60,12 +60,12 @@ static void put_side(qkv_json_out *j, const char *key, const qkv_describe_side *
     qkv_json_close(j, '}');
 }
 
-void qkv_describe_json(const qkv_description *d, const qkv_config *config, qkv_buf *out) {
+void qkv_describe_json(const qkv_description *d, qkv_buf *out) {
     qkv_json_out j = qkv_json_begin(out, 2);
     qkv_json_open(&j, '{');
     qkv_json_put_key(&j, "config");
     qkv_json_open(&j, '{');
-    qkv_config_write(config, &j);
+    qkv_config_write(qkv_description_config(d), &j);
     qkv_json_close(&j, '}');
     put_count(&j, "batch", (double)d->batch);
     put_count(&j, "length", (double)d->length);

@@ -4,7 +4,7 @@
 
 #include "model/description.h"
 
-void qkv_describe_json(const qkv_description *d, const qkv_config *config, qkv_buf *out);
+void qkv_describe_json(const qkv_description *d, qkv_buf *out);
 qkv_status qkv_describe_text(const qkv_description *d, qkv_buf *out);
 
 #endif

@@ -100,7 +100,8 @@ static void add_residuals(side *s, bool pre_norm) {
     }
 }
 
-qkv_status qkv_describe_svg(const qkv_description *d, const qkv_config *config, qkv_buf *out) {
+qkv_status qkv_describe_svg(const qkv_description *d, qkv_buf *out) {
+    const qkv_config *config = qkv_description_config(d);
     side sides[2] = {0};
     const int64_t layers[2] = {d->encoder.layers, d->decoder.layers};
     const bool both = layers[0] > 0 && layers[1] > 0,

@@ -4,6 +4,6 @@
 
 #include "model/description.h"
 
-qkv_status qkv_describe_svg(const qkv_description *d, const qkv_config *config, qkv_buf *out);
+qkv_status qkv_describe_svg(const qkv_description *d, qkv_buf *out);
 
 #endif

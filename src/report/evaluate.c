@@ -100,50 +100,52 @@ static qkv_class_score score_class(const qkv_tally *t, int32_t k, const char *la
     return r;
 }
 
-static void conclude_classes(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
+/* The names are copied, so that the result may outlive the model. */
+static qkv_status conclude_classes(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
     double sum = 0;
-    for (int32_t k = 0; k < s->tally.classes; k++) {
-        s->classes[k] = score_class(&s->tally, k, m->labels.names[k]);
+    for (int32_t k = 0; k < s->tally.classes; k++)
+        qkv_buf_add(&s->labels, m->labels.names[k], strlen(m->labels.names[k]) + 1);
+    QKV_TRY(s->labels.status);
+    const char *name = s->labels.data;
+    for (int32_t k = 0; k < s->tally.classes; k++, name += strlen(name) + 1) {
+        s->classes[k] = score_class(&s->tally, k, name);
         sum += s->classes[k].f1;
     }
     out->n_classes = (size_t)s->tally.classes;
     out->classes = s->classes;
     out->confusion = s->tally.confusion;
     out->macro_f1 = sum / s->tally.classes;
+    return QKV_OK;
 }
 
-static void conclude(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
+static qkv_status conclude_translation(qkv_scores *s, qkv_evaluation *out) {
+    QKV_TRY(qkv_likeness_conclude(&s->likeness, &s->translation));
+    out->translation = &s->translation;
+    out->bleu = s->translation.bleu;
+    out->chrf2 = s->translation.chrf2;
+    out->chrf2_plus = s->translation.chrf2_plus;
+    return QKV_OK;
+}
+
+static qkv_status conclude(const qkv_text_model *m, qkv_scores *s, qkv_evaluation *out) {
     const double targets = (double)s->tally.n_targets;
     out->targets = s->tally.n_targets;
     out->right = s->tally.n_right;
     out->loss = s->tally.loss / targets;
     out->accuracy = (double)s->tally.n_right / targets;
-    if (s->tally.confusion) {
-        conclude_classes(m, s, out);
-        return;
-    }
+    if (s->tally.confusion) return conclude_classes(m, s, out);
     /* Bits per byte of the original text: the mean loss of a token, times the tokens per byte.
      * (Where only some tokens are guessed, as in mlm, as if all were.) */
     const int64_t tokens = s->translated ? s->tally.n_targets : s->n_tokens;
     out->perplexity = exp(out->loss);
     out->bits_per_byte = out->loss / log(2) * (double)tokens / (double)out->bytes;
-    if (!s->translated) return;
-    out->bleu = qkv_bleu_result(&s->likeness.bleu).score;
-    out->chrf2 = qkv_chrf_result(&s->likeness.chrf);
-    out->chrf2_plus = qkv_chrf_result(&s->likeness.chrf_words);
+    return s->translated ? conclude_translation(s, out) : QKV_OK;
 }
 
-qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
-                        const qkv_evaluate_options *options, qkv_evaluation *out) {
+static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
+                           const qkv_evaluate_options *options, qkv_evaluation *out) {
     static const qkv_evaluate_options defaults = {0};
     const qkv_task *task = qkv_task_of(qkv_model_config(m->model));
-    *out = (qkv_evaluation){.task = task->name,
-                            .perplexity = NAN,
-                            .bits_per_byte = NAN,
-                            .macro_f1 = NAN,
-                            .bleu = NAN,
-                            .chrf2 = NAN,
-                            .chrf2_plus = NAN};
     size_t n = 0;
     while (files && files[n]) n++;
     const qkv_corpus_spec spec = {
@@ -157,7 +159,20 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
     QKV_TRY(qkv_corpus_read(&corpus, &spec));
     const qkv_status status = count_all(m, &corpus, options ? options : &defaults, s, out);
     qkv_corpus_free(&corpus);
-    if (status == QKV_OK) conclude(m, s, out);
+    return status == QKV_OK ? conclude(m, s, out) : status;
+}
+
+qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
+                        const qkv_evaluate_options *options, qkv_evaluation *out) {
+    *out = (qkv_evaluation){.task = qkv_text_model_task(m),
+                            .perplexity = NAN,
+                            .bits_per_byte = NAN,
+                            .macro_f1 = NAN,
+                            .bleu = NAN,
+                            .chrf2 = NAN,
+                            .chrf2_plus = NAN};
+    const qkv_status status = evaluate(m, files, options, out);
+    if (status != QKV_OK) qkv_evaluation_free(out);
     return status;
 }
 
@@ -166,6 +181,7 @@ void qkv_evaluation_free(qkv_evaluation *e) {
     if (s) {
         qkv_free(s->tally.confusion);
         qkv_free(s->classes);
+        qkv_buf_free(&s->labels);
         qkv_likeness_free(&s->likeness);
         qkv_free(s);
     }

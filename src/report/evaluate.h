@@ -8,9 +8,11 @@
 typedef struct qkv_scores {
     qkv_tally tally;
     int64_t n_tokens; /* of the texts */
-    bool translated;  /* `likeness` holds something */
+    bool translated;  /* `likeness` holds something, and in the end `translation` */
     qkv_likeness likeness;
+    qkv_translation_score translation;
     qkv_class_score *classes;
+    qkv_buf labels; /* the classes' names, one after the other */
 } qkv_scores;
 
 #endif

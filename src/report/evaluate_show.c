@@ -1,5 +1,6 @@
 /* What was counted, as a table for people or as a JSON object. */
-#include "report/evaluate.h"
+#include "report/likeness.h"
+#include "report/show.h"
 #include "draw/text_table.h"
 
 enum { MOST_COLUMNS = 12 }; /* classes up to which the table of answers is shown */
@@ -46,12 +47,10 @@ static void classes_json(const qkv_evaluation *e, qkv_json_out *j) {
     qkv_json_close(j, ']');
 }
 
-static void put_json(const qkv_evaluation *e, qkv_buf *out) {
-    qkv_json_out j = qkv_json_begin(out, 0);
-    qkv_json_open(&j, '{');
-    qkv_json_put_key(&j, "task");
-    qkv_json_put_text(&j, e->task);
-    put_numbers(&j,
+static void members(const void *result, qkv_json_out *j) {
+    const qkv_evaluation *e = result;
+    qkv_put_text(j, "task", e->task);
+    put_numbers(j,
                 (const number[]){{"examples", (double)e->examples},
                                  {"left_out", (double)e->left_out},
                                  {"cut", (double)e->cut},
@@ -60,17 +59,14 @@ static void put_json(const qkv_evaluation *e, qkv_buf *out) {
                                  {"accuracy", e->accuracy}},
                 6);
     if (e->confusion)
-        classes_json(e, &j);
+        classes_json(e, j);
     else
-        put_numbers(&j,
+        put_numbers(j,
                     (const number[]){{"perplexity", e->perplexity},
                                      {"bits_per_byte", e->bits_per_byte},
                                      {"bytes", (double)e->bytes}},
                     3);
-    const qkv_scores *counted = e->memory;
-    if (counted->translated) qkv_likeness_json(&counted->likeness, &j);
-    qkv_json_close(&j, '}');
-    qkv_buf_putc(out, '\n');
+    if (e->translation) qkv_translation_score_json(e->translation, j);
 }
 
 /* ---- tables ---- */
@@ -110,7 +106,8 @@ static qkv_status confusion_table(const qkv_evaluation *e, qkv_buf *out) {
     return status;
 }
 
-static void put_table(const qkv_evaluation *e, qkv_buf *out) {
+static void table(const void *result, qkv_buf *out) {
+    const qkv_evaluation *e = result;
     if (e->left_out || e->cut)
         qkv_buf_printf(out, "rows: %lld, %lld left out as empty, %lld cut to the longest text\n",
                        (long long)e->examples, (long long)e->left_out, (long long)e->cut);
@@ -118,8 +115,7 @@ static void put_table(const qkv_evaluation *e, qkv_buf *out) {
         qkv_buf_printf(out,
                        "loss %.4f nats   perplexity %.3f   bits per byte %.4f   (%lld tokens)\n",
                        e->loss, e->perplexity, e->bits_per_byte, (long long)e->targets);
-        const qkv_scores *counted = e->memory;
-        if (counted->translated) qkv_likeness_table(&counted->likeness, out);
+        if (e->translation) qkv_translation_score_table(e->translation, out);
         return;
     }
     qkv_buf_printf(out, "accuracy %.2f %%   macro F1 %.4f   loss %.4f   (%lld of %lld right)\n\n",
@@ -131,13 +127,5 @@ static void put_table(const qkv_evaluation *e, qkv_buf *out) {
 }
 
 qkv_status qkv_evaluation_show(const qkv_evaluation *e, qkv_show how, char **text) {
-    qkv_buf out = {0};
-    *text = NULL;
-    (how == QKV_SHOW_JSON ? put_json : put_table)(e, &out);
-    const qkv_status status = out.status;
-    if (status == QKV_OK)
-        *text = out.data;
-    else
-        qkv_buf_free(&out);
-    return status;
+    return qkv_show_result(e, &(qkv_wording){table, members}, how, text);
 }

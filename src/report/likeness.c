@@ -1,6 +1,8 @@
 #include "report/likeness.h"
 #include "data/lines.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 qkv_status qkv_likeness_begin(qkv_likeness *l, const char *tokens) {
@@ -28,63 +30,44 @@ void qkv_likeness_free(qkv_likeness *l) {
     qkv_chrf_free(&l->chrf_words);
 }
 
-static double ratio(const qkv_bleu *b) {
-    return b->ref_len ? (double)b->hyp_len / (double)b->ref_len : 0;
+/* ---- what follows from the counts ---- */
+
+/* A signature is short, whatever was counted. */
+static qkv_status take_signature(qkv_buf *text, char *out, size_t size) {
+    const qkv_status status = text->status;
+    assert(status != QKV_OK || text->len < size);
+    if (status == QKV_OK) snprintf(out, size, "%s", text->data);
+    qkv_buf_free(text);
+    return status;
 }
 
-static void put_signature(qkv_json_out *j, const char *key, const qkv_bleu *b, const qkv_chrf *c) {
+static qkv_status sign_chrf(const qkv_chrf *c, char *out, size_t size) {
     qkv_buf text = {0};
-    if (b)
-        qkv_bleu_signature(b, &text);
-    else
-        qkv_chrf_signature(c, &text);
-    qkv_json_put_key(j, key);
-    if (text.data) qkv_json_put_text(j, text.data);
-    if (text.status != QKV_OK) j->buf->status = text.status;
-    qkv_buf_free(&text);
+    qkv_chrf_signature(c, &text);
+    return take_signature(&text, out, size);
 }
 
-void qkv_likeness_json(const qkv_likeness *l, qkv_json_out *j) {
-    const qkv_bleu_score b = qkv_bleu_result(&l->bleu);
-    qkv_json_put_key(j, "lines");
-    qkv_json_put_int(j, l->lines);
-    qkv_json_put_key(j, "bleu");
-    qkv_json_put_real(j, b.score, 7);
-    put_signature(j, "bleu_signature", &l->bleu, NULL);
-    qkv_json_put_key(j, "precisions");
-    qkv_json_open(j, '[');
-    for (int k = 0; k < QKV_BLEU_ORDERS; k++) qkv_json_put_real(j, b.precision[k], 7);
-    qkv_json_close(j, ']');
-    qkv_json_put_key(j, "brevity_penalty");
-    qkv_json_put_real(j, b.penalty, 7);
-    qkv_json_put_key(j, "ratio");
-    qkv_json_put_real(j, ratio(&l->bleu), 7);
-    qkv_json_put_key(j, "hyp_len");
-    qkv_json_put_int(j, l->bleu.hyp_len);
-    qkv_json_put_key(j, "ref_len");
-    qkv_json_put_int(j, l->bleu.ref_len);
-    qkv_json_put_key(j, "chrf");
-    qkv_json_put_real(j, qkv_chrf_result(&l->chrf), 7);
-    put_signature(j, "chrf_signature", NULL, &l->chrf);
-    qkv_json_put_key(j, "chrf_words");
-    qkv_json_put_real(j, qkv_chrf_result(&l->chrf_words), 7);
-    put_signature(j, "chrf_words_signature", NULL, &l->chrf_words);
+static qkv_status sign(const qkv_likeness *l, qkv_translation_score *out) {
+    qkv_buf text = {0};
+    qkv_bleu_signature(&l->bleu, &text);
+    QKV_TRY(take_signature(&text, out->bleu_signature, sizeof out->bleu_signature));
+    QKV_TRY(sign_chrf(&l->chrf, out->chrf2_signature, sizeof out->chrf2_signature));
+    return sign_chrf(&l->chrf_words, out->chrf2_plus_signature, sizeof out->chrf2_plus_signature);
 }
 
-void qkv_likeness_table(const qkv_likeness *l, qkv_buf *out) {
+qkv_status qkv_likeness_conclude(const qkv_likeness *l, qkv_translation_score *out) {
     const qkv_bleu_score b = qkv_bleu_result(&l->bleu);
-    const double *p = b.precision;
-    qkv_buf_puts(out, "BLEU|");
-    qkv_bleu_signature(&l->bleu, out);
-    qkv_buf_printf(out,
-                   " = %.2f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %lld "
-                   "ref_len = %lld)\nchrF2|",
-                   b.score, p[0], p[1], p[2], p[3], b.penalty, ratio(&l->bleu),
-                   (long long)l->bleu.hyp_len, (long long)l->bleu.ref_len);
-    qkv_chrf_signature(&l->chrf, out);
-    qkv_buf_printf(out, " = %.2f\nchrF2++|", qkv_chrf_result(&l->chrf));
-    qkv_chrf_signature(&l->chrf_words, out);
-    qkv_buf_printf(out, " = %.2f\n", qkv_chrf_result(&l->chrf_words));
+    *out = (qkv_translation_score){.lines = l->lines,
+                                   .bleu = b.score,
+                                   .chrf2 = qkv_chrf_result(&l->chrf),
+                                   .chrf2_plus = qkv_chrf_result(&l->chrf_words),
+                                   .brevity_penalty = b.penalty,
+                                   .hyp_len = l->bleu.hyp_len,
+                                   .ref_len = l->bleu.ref_len};
+    _Static_assert(sizeof out->precisions == sizeof b.precision, "one a length of n-grams");
+    memcpy(out->precisions, b.precision, sizeof b.precision);
+    if (out->ref_len) out->length_ratio = (double)out->hyp_len / (double)out->ref_len;
+    return sign(l, out);
 }
 
 /* ---- files against files ---- */
@@ -121,30 +104,16 @@ static qkv_status count_files(const files *f, qkv_likeness *l) {
     return QKV_OK;
 }
 
-qkv_status qkv_score(const qkv_score_request *request, bool json, char **text) {
-    *text = NULL;
+qkv_status qkv_score(const qkv_score_request *request, qkv_translation_score *out) {
     qkv_likeness l;
-    QKV_TRY(qkv_likeness_begin(&l, request->tokenize));
     files f = {0};
-    qkv_buf out = {0};
+    *out = (qkv_translation_score){0};
+    QKV_TRY(qkv_likeness_begin(&l, request->tokenize));
     qkv_status status = open_files(request, &f);
     if (status == QKV_OK) status = count_files(&f, &l);
-    if (status == QKV_OK && json) {
-        qkv_json_out j = qkv_json_begin(&out, 0);
-        qkv_json_open(&j, '{');
-        qkv_likeness_json(&l, &j);
-        qkv_json_close(&j, '}');
-        qkv_buf_putc(&out, '\n');
-    } else if (status == QKV_OK) {
-        qkv_likeness_table(&l, &out);
-    }
-    if (status == QKV_OK) status = out.status;
+    if (status == QKV_OK) status = qkv_likeness_conclude(&l, out);
     qkv_likeness_free(&l);
     qkv_lines_free(&f.hyp);
     for (size_t k = 0; k < f.n; k++) qkv_lines_free(&f.ref[k]);
-    if (status == QKV_OK)
-        *text = out.data;
-    else
-        qkv_buf_free(&out);
     return status;
 }

@@ -1,4 +1,4 @@
-/* BLEU, chrF2 and chrF2++ together: what is said of a translation. */
+/* BLEU, chrF2 and chrF2++ counted together, line by line. */
 #ifndef QKV_REPORT_LIKENESS_H
 #define QKV_REPORT_LIKENESS_H
 
@@ -16,8 +16,11 @@ qkv_status qkv_likeness_begin(qkv_likeness *l, const char *tokens);
 qkv_status qkv_likeness_add(qkv_likeness *l, qkv_text hyp, const qkv_text *refs, size_t n_refs);
 void qkv_likeness_free(qkv_likeness *l);
 
+qkv_status qkv_likeness_conclude(const qkv_likeness *l, qkv_translation_score *out);
+
+/* score_show.c */
 /* Members of an object that is open. */
-void qkv_likeness_json(const qkv_likeness *l, qkv_json_out *j);
-void qkv_likeness_table(const qkv_likeness *l, qkv_buf *out);
+void qkv_translation_score_json(const qkv_translation_score *s, qkv_json_out *j);
+void qkv_translation_score_table(const qkv_translation_score *s, qkv_buf *out);
 
 #endif

@@ -1,139 +1,27 @@
-/* What a person sees of a run and finds in its folder: the header with what it will take,
- * log.jsonl, the event file, and at the end the loss curve and the model card. The curve is drawn
- * from the log, so it is whole after any number of resumes. */
+/* What a person sees of a run and finds in its folder: the header with what was chosen and what it
+ * will take, and at the end the loss curve and the model card. The curve is drawn from the log, so
+ * it is whole after any number of resumes. */
 #include "run/train_run.h"
 #include "folder/folder.h"
-#include "base/clock.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/machine.h"
 #include "draw/chart.h"
 #include "model/description.h"
 #include "base/parallel.h"
+#include "task/companion.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
-/* ---- the log ---- */
-
-static const qkv_json_limits line_limits = {.bytes = 4096, .nodes = 64, .depth = 2};
-
-/* What one line of the log says; false for a line that is not whole (cut off by a kill). */
-typedef struct entry {
-    bool valid;
-    int64_t step;
-    double loss;
-} entry;
-
-static bool read_entry(const char *line, size_t len, entry *e) {
-    qkv_json doc;
-    if (qkv_json_parse(&doc, "log.jsonl", line, len, line_limits) != QKV_OK) return false;
-    const qkv_json_at root = qkv_json_root(&doc);
-    const char *kind = "";
-    size_t n = 0;
-    const bool whole =
-        qkv_json_get_string(root, "kind", true, &kind, &n) == QKV_OK &&
-        qkv_json_get_int(root, "step", true, 0, INT64_MAX, &e->step) == QKV_OK &&
-        qkv_json_get_real(root, "loss", true, -INFINITY, INFINITY, &e->loss) == QKV_OK;
-    e->valid = n == 5 && memcmp(kind, "valid", 5) == 0;
-    qkv_json_free(&doc);
-    return whole;
-}
-
-typedef bool (*entry_fn)(void *user, const entry *e, const char *line, size_t len);
-
-/* Calls `use` for every whole line of the log; no log: none. */
-static qkv_status each_entry(const char *path, entry_fn use, void *user) {
-    qkv_file file;
-    if (!qkv_file_exists(path)) return QKV_OK;
-    QKV_TRY(qkv_file_open(path, SIZE_MAX, &file));
-    bool go_on = true;
-    for (const char *at = file.data, *end = at + file.size; at < end && go_on;) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        if (!stop) break;
-        entry e;
-        if (read_entry(at, (size_t)(stop - at), &e))
-            go_on = use(user, &e, at, (size_t)(stop + 1 - at));
-        at = stop + 1;
-    }
-    qkv_file_close(&file);
-    return go_on ? QKV_OK : QKV_FAILED;
-}
-
-typedef struct kept {
-    qkv_buf text;
-    int64_t step;
-} kept;
-
-static bool keep(void *user, const entry *e, const char *line, size_t len) {
-    kept *k = user;
-    if (e->step <= k->step) qkv_buf_add(&k->text, line, len);
-    return k->text.status == QKV_OK;
-}
-
-qkv_status qkv_run_open_log(qkv_run *r, int64_t step) {
-    qkv_buf path = {0};
-    kept k = {.step = step};
-    QKV_TRY(qkv_folder_part(r->request->out, QKV_PART_LOG, &path));
-    qkv_status status = each_entry(path.data, keep, &k);
-    if (status == QKV_OK && qkv_file_exists(path.data))
-        status = qkv_file_write(path.data, k.text.len ? k.text.data : "", k.text.len);
-    if (status == QKV_OK && !(r->log = fopen(path.data, "a")))
-        status = qkv_fail(QKV_FAILED, "%s: cannot be written: %s", path.data, strerror(errno));
-    if (r->log) setvbuf(r->log, NULL, _IOLBF, BUFSIZ); /* who follows it sees whole lines */
-    if (status == QKV_OK) status = qkv_tensorboard_open(&r->board, r->request->out);
-    qkv_buf_free(&k.text);
-    qkv_buf_free(&path);
-    return status;
-}
-
-/* A full disk must not end a training for want of a log line: failures here are passed over. `loss`
- * is that of the steps since the last line, or of the validation. */
-static void write_log(qkv_run *r, const qkv_progress *p, double loss) {
-    const bool step = p->kind == QKV_PROGRESS_STEP;
-    fprintf(r->log,
-            "{\"kind\":\"%s\",\"step\":%lld,\"epoch\":%lld,\"loss\":%.6g,\"accuracy\":%.6g,"
-            "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g}\n",
-            step ? "step" : "valid", (long long)p->step, (long long)p->epoch,
-            isfinite(loss) ? loss : 0, p->accuracy, p->lr, isfinite(p->norm) ? p->norm : 0,
-            p->tokens_per_s);
-    const struct {
-        const char *tag;
-        double value;
-        bool of_step;
-    } curves[] = {
-        {"loss/train", loss, true},
-        {"lr", p->lr, true},
-        {"tokens_per_s", p->tokens_per_s, true},
-        {"loss/valid", loss, false},
-        {"accuracy/valid", p->accuracy, false},
-    };
-    for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
-        if (r->board.file && step == curves[i].of_step)
-            (void)!qkv_tensorboard_scalar(&r->board, curves[i].tag, p->step, curves[i].value);
-    if (!step) fflush(r->log);
-}
-
-/* Every tenth step, and the first ten, leave a line; so does every validation. */
-static void keep_log(qkv_run *r, const qkv_progress *p) {
-    if (p->kind == QKV_PROGRESS_VALID) write_log(r, p, p->loss);
-    if (p->kind != QKV_PROGRESS_STEP) return;
-    r->unlogged += p->step_loss;
-    r->n_unlogged++;
-    if (p->step % 10 != 0 && p->step > 10) return;
-    write_log(r, p, r->unlogged / (double)r->n_unlogged);
-    r->unlogged = 0;
-    r->n_unlogged = 0;
-}
+/* ---- telling ---- */
 
 bool qkv_run_tell(void *user, const qkv_progress *p) {
     qkv_run *r = user;
     /* Rank 0 speaks for all; the others only ask whether to stop. */
     const qkv_progress alive = {.kind = QKV_PROGRESS_ALIVE};
     if (qkv_parallel_rank() > 0) p = &alive;
-    if (r->log) keep_log(r, p);
+    qkv_run_log_keep(&r->log, p);
     return !r->request->progress || r->request->progress(r->request->user, p);
 }
 
@@ -182,13 +70,15 @@ static grouped group(double x) {
 }
 
 qkv_status qkv_run_check_memory(const qkv_run *r) {
-    const int64_t batch_tokens = r->train.batch_tokens ? r->train.batch_tokens : 512;
+    const int64_t tokens = qkv_encoded_tokens(&r->train_ids);
+    const int64_t batch_tokens =
+        r->train.batch_tokens ? r->train.batch_tokens : qkv_recipe_batch(tokens);
     qkv_description d;
     double total;
     (void)qkv_machine_memory(&total);
     QKV_TRY(describe_batch(r, batch_tokens, &d));
     const double bytes = bytes_needed(r, &r->train, &d);
-    qkv_describe_free(&d);
+    qkv_description_free(&d);
     if (total == 0 || bytes <= total) return QKV_OK;
     return qkv_fail(QKV_FAILED,
                     "the training needs about %.1f GB of memory, the machine has %.1f GB; lower "
@@ -219,13 +109,88 @@ static qkv_status say_data(qkv_run *r) {
     return status;
 }
 
-/* What was chosen for those who named no preset, and why. */
-static qkv_status say_choice(qkv_run *r) {
-    if (!r->chosen) return QKV_OK;
-    QKV_TRY(qkv_run_note(r, "chosen    %s, since there are %s rows (%s tokens);", r->chosen->is,
-                         group((double)r->corpus.n).text,
-                         group((double)qkv_encoded_tokens(&r->train_ids)).text));
-    return qkv_run_note(r, "          %s", r->chosen->instead);
+/* ---- what was chosen for those who left it to us ---- */
+
+/* Notes `text` in lines of at most 80 columns, the first behind `label`. Takes the text. */
+static qkv_status say_wrapped(qkv_run *r, const char *label, qkv_buf *text) {
+    enum { WIDTH = 70 };
+    qkv_status status = text->status;
+    for (const char *at = text->len ? text->data : "", *next; *at && status == QKV_OK; at = next) {
+        size_t n = strlen(at);
+        for (size_t end = WIDTH; n > WIDTH && end > 0; end--)
+            if (at[end] == ' ') n = end;
+        status = qkv_run_note(r, "%-9s %.*s", label, (int)n, at);
+        next = at + n + (at[n] == ' ');
+        label = "";
+    }
+    qkv_buf_free(text);
+    return status;
+}
+
+/* Adds to a list of facts. */
+static void also(qkv_buf *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void also(qkv_buf *list, const char *format, ...) {
+    char text[160];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    qkv_buf_printf(list, "%s%s", list->len ? ", " : "", text);
+}
+
+/* The preset, and why; what else there is. */
+static void list_preset(const qkv_run *r, qkv_buf *is, qkv_buf *instead) {
+    if (!r->chosen) return;
+    qkv_buf_printf(is, "%s, since there are %s rows (%s tokens);", r->chosen->is,
+                   group((double)r->corpus.n).text,
+                   group((double)qkv_encoded_tokens(&r->train_ids)).text);
+    qkv_buf_puts(instead, r->chosen->instead);
+}
+
+/* What it reads: tokens, and what companions read beside them. */
+static void list_reading(qkv_run *r, qkv_buf *out) {
+    const qkv_recipe *recipe = r->task->recipe;
+    if (!r->train.tokenizer[0] && !r->request->init)
+        also(out, "%s %s%s", group((double)r->config.vocab_size).text,
+             qkv_recipe_tokens_are(recipe), recipe->lowercase ? " in lower case" : "");
+    qkv_settings settings = qkv_config_settings(&r->config);
+    settings.given = r->given;
+    char text[120];
+    const qkv_companion *companion;
+    for (int i = 0; !r->goes_on && (companion = qkv_companion_at(&r->config, i)); i++)
+        if (companion->say && companion->say(&settings, text, sizeof text)) also(out, "%s", text);
+}
+
+/* How it learns. What was left open in the request's settings is filled in in the loop's. */
+static void list_learning(const qkv_run *r, const qkv_loop *l, qkv_buf *out) {
+    const qkv_train_config *asked = &r->train, *c = &l->config;
+    if (!asked->epochs && !c->steps && c->minutes == 0)
+        also(out, "%lld passes", (long long)c->epochs);
+    if (!asked->steps && c->steps) also(out, "%lld steps", (long long)c->steps);
+    if (asked->optimizer == QKV_OPTIM_COUNT)
+        also(out, "%s", qkv_optim_name((qkv_optim_kind)c->optimizer));
+    if (asked->lr == 0) also(out, "rate %.3g", c->lr);
+    if (asked->label_smoothing < 0 && c->label_smoothing > 0)
+        also(out, "smoothing %.3g", c->label_smoothing);
+    if (asked->average < 0 && c->average > 1)
+        also(out, "mean of %lld validations", (long long)c->average);
+}
+
+static qkv_status say_choices(qkv_run *r, const qkv_loop *l) {
+    enum { LISTS = 4 };
+    qkv_buf lists[LISTS] = {{0}};
+    const char *label = "chosen";
+    qkv_status status = QKV_OK;
+    list_preset(r, &lists[0], &lists[1]);
+    list_reading(r, &lists[2]);
+    list_learning(r, l, &lists[3]);
+    for (int i = 0; i < LISTS; i++) {
+        const bool any = lists[i].len > 0;
+        const qkv_status said = say_wrapped(r, label, &lists[i]);
+        if (status == QKV_OK) status = said;
+        if (any) label = "";
+    }
+    return status;
 }
 
 static qkv_status say_model(qkv_run *r) {
@@ -249,8 +214,8 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     const double bytes = bytes_needed(r, c, &d);
     /* Forward and twice as much backward, two operations a multiply-add, at half of the peak. */
     const double work = 6 * (c->r_drop > 0 ? 2 : 1) * d.macs * (double)c->accumulate,
-                 seconds = work * (double)(l->steps - l->step) / (0.5e9 * l->peak);
-    qkv_describe_free(&d);
+                 seconds = work * (double)(l->state.steps - l->state.step) / (0.5e9 * l->peak);
+    qkv_description_free(&d);
     QKV_TRY(say_data(r));
     if (r->n_shared)
         QKV_TRY(
@@ -258,12 +223,12 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
                          "warning   %s of the validation rows are in the training data too (the "
                          "first: line %lld); their figures flatter",
                          group((double)r->n_shared).text, (long long)r->first_shared));
-    QKV_TRY(say_choice(r));
+    QKV_TRY(say_choices(r, l));
     QKV_TRY(say_model(r));
-    QKV_TRY(qkv_run_note(r, "training  %s steps of %s tokens, lr %.3g, %d thread%s%s",
-                         group((double)l->steps).text,
-                         group((double)(c->batch_tokens * c->accumulate)).text, c->lr,
-                         qkv_threads(), qkv_threads() == 1 ? "" : "s", l->step ? "; resumed" : ""));
+    QKV_TRY(qkv_run_note(
+        r, "training  %s steps of %s tokens, lr %.3g, %d thread%s%s",
+        group((double)l->state.steps).text, group((double)(c->batch_tokens * c->accumulate)).text,
+        c->lr, qkv_threads(), qkv_threads() == 1 ? "" : "s", l->state.step ? "; resumed" : ""));
     QKV_TRY(qkv_run_note(r, "estimate  %.0f MB of memory, %.*f minutes", bytes / 1e6,
                          seconds < 600 ? 1 : 0, seconds / 60));
     if (have > 0 && bytes > have)
@@ -284,8 +249,7 @@ typedef struct curves {
     curve train, valid;
 } curves;
 
-static bool add_point(void *user, const entry *e, const char *line, size_t len) {
-    (void)line, (void)len;
+static bool add_point(void *user, const qkv_log_entry *e) {
     curves *all = user;
     curve *c = e->valid ? &all->valid : &all->train;
     return QKV_PUSH(c->x, (double)e->step) && QKV_PUSH(c->y, e->loss);
@@ -318,17 +282,13 @@ static qkv_status draw_curves(qkv_run *r, const curves *all) {
 
 static qkv_status show_curve(qkv_run *r) {
     curves all = {0};
-    qkv_buf path = {0};
-    if (r->log) fflush(r->log);
-    qkv_status status = qkv_folder_part(r->request->out, QKV_PART_LOG, &path);
-    if (status == QKV_OK) status = each_entry(path.data, add_point, &all);
+    qkv_status status = qkv_run_log_read(&r->log, r->request->out, add_point, &all);
     if (status == QKV_OK && all.train.x.n > 1) status = draw_curves(r, &all);
     curve *const both[] = {&all.train, &all.valid};
     for (int i = 0; i < 2; i++) {
         qkv_free(both[i]->x.at);
         qkv_free(both[i]->y.at);
     }
-    qkv_buf_free(&path);
     return status;
 }
 
@@ -392,12 +352,13 @@ static void write_card(const qkv_run *r, const qkv_loop *l, qkv_buf *out) {
     qkv_buf_printf(out, "| parameters | %s |\n| layers, d_model, vocabulary | %lld, %lld, %s |\n",
                    group((double)qkv_model_params(r->model)->count).text, (long long)c->layers,
                    (long long)c->d_model, group((double)c->vocab_size).text);
-    qkv_buf_printf(out, "| steps | %s%s |\n", group((double)l->step).text,
-                   l->skipped ? " (some were passed over: see `incidents`)" : "");
-    if (r->valid_ids.n && l->best_step > 0)
+    qkv_buf_printf(out, "| steps | %s%s |\n", group((double)l->state.step).text,
+                   l->state.skipped ? " (some were passed over: see `incidents`)" : "");
+    if (r->valid_ids.n && l->state.best_step > 0)
         qkv_buf_printf(out, "| best validation | %s %.4f at step %s, on %s examples%s |\n",
-                       by_class ? "accuracy" : "loss", by_class ? l->best_right : -l->best,
-                       group((double)l->best_step).text, group((double)r->valid_ids.n).text,
+                       by_class ? "accuracy" : "loss",
+                       by_class ? l->state.best_right : -l->state.best,
+                       group((double)l->state.best_step).text, group((double)r->valid_ids.n).text,
                        r->has_valid_corpus ? "" : " held out of the training data");
     if (l->average.most || l->stepper.optim.ema)
         qkv_buf_printf(out, "| weights | %s |\n",
@@ -423,10 +384,11 @@ qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
     if (status == QKV_OK) status = qkv_file_write(path.data, card.data, card.len);
     if (status == QKV_OK) {
         const bool by_class = r->task->counts_right;
-        if (l->best_step > 0)
+        if (l->state.best_step > 0)
             (void)qkv_run_note(r, "best      validation %s %.4f at step %s",
-                               by_class ? "accuracy" : "loss", by_class ? l->best_right : -l->best,
-                               group((double)l->best_step).text);
+                               by_class ? "accuracy" : "loss",
+                               by_class ? l->state.best_right : -l->state.best,
+                               group((double)l->state.best_step).text);
         (void)qkv_run_note(r, "spent     %.2f core-minutes", qkv_loop_cpu(l) / 60);
         (void)qkv_run_note(r, "use it    %s", use.data);
     }

@@ -33,11 +33,12 @@ static qkv_status assign_init(qkv_run *r) {
     qkv_config usual;
     qkv_config_default(&usual);
     QKV_TRY(qkv_folder_read_config(r->request->init, &r->config, NULL));
-    const char *regularizer = r->task->recipe->regularizer;
-    if (!regularizer || qkv_task_of(&r->config) == r->task) return QKV_OK;
-    QKV_TRY(qkv_config_preset(&usual, regularizer));
+    const qkv_recipe *recipe = r->task->recipe;
+    r->goes_on = qkv_task_of(&r->config) == r->task;
+    if (!recipe->regularizer || r->goes_on) return QKV_OK;
+    QKV_TRY(qkv_config_preset(&usual, recipe->regularizer));
     r->config.ngrams = usual.ngrams;
-    r->config.dropout = 0.6 * usual.dropout; /* it has read more than the texts with labels */
+    r->config.dropout = recipe->regularizer_share * usual.dropout;
     r->config.attention_dropout = usual.attention_dropout;
     r->config.embedding_dropout = usual.embedding_dropout;
     return QKV_OK;
@@ -164,20 +165,14 @@ static qkv_status get_tokenizer(qkv_run *r, const char *own) {
 /* Rows of the training data that are held out: a keyed choice, or the end of running text. */
 static void hold_out(const qkv_run *r, bool *train, bool *valid) {
     const size_t n = r->corpus.n;
-    const size_t held = (size_t)(r->train.valid_share * (double)n + 0.999);
     const bool stream = r->corpus.shape == QKV_CORPUS_STREAM;
-    const bool any = !r->has_valid_corpus && n >= (stream ? 2 : 20);
+    const qkv_held_out held = qkv_recipe_held_out((int64_t)n, r->train.valid_share, stream);
     const qkv_rng rng = {.seed = (uint64_t)r->train.seed, .stream = 0x73706c6974};
-    /* Rows that stand together are often alike (reviews of one film, sentences of one page): with
-     * some of them on either side the held-out ones would flatter.
-     * So a large file is held out in blocks. */
-    const size_t block = n < 1600       ? 1
-                         : n / 800 > 32 ? 32
-                                        : n / 800,
+    const size_t rows = r->has_valid_corpus ? 0 : (size_t)held.rows, block = (size_t)held.block,
                  blocks = (n + block - 1) / block;
     for (size_t i = 0; i < n; i++) {
         const size_t place = stream ? n - 1 - i : block * qkv_rng_permute(rng, blocks, i / block);
-        valid[i] = any && place < held;
+        valid[i] = place < rows;
         train[i] = !valid[i];
     }
 }
@@ -333,12 +328,11 @@ static qkv_status finish(qkv_run *r, qkv_loop *l) {
 
 /* ---- the run ---- */
 
-/* By an estimate: a token has some four bytes. Recurrent presets are skipped when the user chose
- * positions or an attention pattern. */
-static const qkv_preset *preset_by_size(qkv_run *r) {
+/* Recurrent presets are skipped when the user chose positions or an attention pattern. */
+static const qkv_choice *preset_by_size(qkv_run *r) {
     qkv_settings s = qkv_config_settings(&r->config);
     s.given = r->given;
-    return qkv_preset_for(r->task->recipe->labels, corpus_bytes(&r->corpus) / 4,
+    return qkv_choice_for(r->task->recipe->labels, qkv_recipe_tokens(corpus_bytes(&r->corpus)),
                           qkv_settings_given(&s, "position") ||
                               qkv_settings_given(&s, "attention"));
 }
@@ -373,7 +367,7 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
     if (folder) QKV_TRY(open_folder(r));
     if (!request->preset && !request->init) {
         r->chosen = preset_by_size(r);
-        QKV_TRY(assign(r, r->chosen->name));
+        QKV_TRY(assign(r, r->chosen->preset));
     }
     if (r->task->corpus == QKV_CORPUS_LABELLED) r->config.classes = r->corpus.labels.n;
     if (r->train.overfit)
@@ -437,7 +431,9 @@ static qkv_status train(qkv_run *r) {
                   .cpu_start = r->cpu_start};
     l.task.continues = r->continues;
     QKV_TRY(qkv_loop_init(&l));
-    qkv_status status = qkv_parallel_rank() == 0 ? qkv_run_open_log(r, l.step) : QKV_OK;
+    qkv_status status = qkv_parallel_rank() == 0
+                            ? qkv_run_log_open(&r->log, r->request->out, l.state.step)
+                            : QKV_OK;
     if (status == QKV_OK) status = qkv_run_header(r, &l);
     status = qkv_parallel_agree(status);
     if (status == QKV_OK) status = qkv_loop_run(&l);
@@ -448,8 +444,7 @@ static qkv_status train(qkv_run *r) {
 
 void qkv_run_free(qkv_run *r) {
     if (r->model) qkv_model_free(r->model);
-    if (r->log) fclose(r->log);
-    qkv_tensorboard_close(&r->board);
+    qkv_run_log_close(&r->log);
     if (r->lock >= 0) qkv_run_unlock(r->lock);
     qkv_free(r->train_rows);
     qkv_free(r->continues);

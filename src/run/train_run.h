@@ -2,18 +2,17 @@
 #ifndef QKV_RUN_TRAIN_RUN_H
 #define QKV_RUN_TRAIN_RUN_H
 
+#include "run/train_log.h"
 #include "use/textmodel.h"
-#include "store/tensorboard.h"
 #include "train/loop.h"
-
-#include <stdio.h>
 
 typedef struct qkv_run {
     const qkv_train_request *request;
     bool folder; /* the request's `out` is made and used */
     const qkv_task *task;
     bool given[QKV_SETTINGS_MAX]; /* by row of the model's settings: a wish of the request */
-    const qkv_preset *chosen;     /* the preset that was chosen for the request; or NULL */
+    const qkv_choice *chosen;     /* the preset that was chosen for the request; or NULL */
+    bool goes_on;                 /* from a model of the same task, with all that it has */
     qkv_config config;
     qkv_train_config train;
     qkv_corpus corpus, valid_corpus;
@@ -27,10 +26,7 @@ typedef struct qkv_run {
     bool *continues;  /* mlm by whole words: per token, whether it goes on with a word; or NULL */
     qkv_model *model;
     int lock;
-    FILE *log;
-    qkv_tensorboard board;
-    double unlogged; /* losses of the steps since the last line of the log, and how many they are */
-    int64_t n_unlogged;
+    qkv_run_log log;
     double cpu_start; /* processor seconds of this process when the run began */
 } qkv_run;
 
@@ -45,9 +41,6 @@ void qkv_run_free(qkv_run *r);
 
 /* ---- train_report.c: what a person sees and finds ---- */
 
-/* Opens log.jsonl and the event file. What the log says of steps after `step` (they
- * will be made again) is cut off first. */
-qkv_status qkv_run_open_log(qkv_run *r, int64_t step);
 /* A qkv_loop.progress: writes to the log and passes on; `user` is the run. */
 bool qkv_run_tell(void *user, const qkv_progress *p);
 /* A line for the person; QKV_INTERRUPTED when asked to stop. */

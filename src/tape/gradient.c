@@ -20,6 +20,7 @@ static qkv_tensor *owner(qkv_tensor *x) {
 
 static real *place_in(qkv_tensor *base, const qkv_tensor *x) {
     assert(base->grad && x->ld > 0); /* of a parameter: the store was allocated with gradients */
+    assert(x->offset >= 0 && x->offset + (x->rows - 1) * x->ld + x->cols <= base->rows * base->ld);
     return base->grad + x->offset;
 }
 
@@ -94,6 +95,7 @@ real *qkv_grad_of(qkv_tape *t, qkv_tensor *out) {
 real *qkv_grad_add(qkv_tape *t, qkv_tensor *x, const int32_t *ids, int64_t n) {
     if (!wanted(t, x)) return NULL;
     qkv_tensor *base = owner(x);
+    for (int64_t i = 0; ids && i < n; i++) assert(ids[i] < x->rows);
     if (ids && x->touched)
         qkv_rows_touch(x->touched, ids, n);
     else if (base->life == QKV_LIFE_PARAM)

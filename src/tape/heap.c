@@ -44,6 +44,7 @@ static region *add_region(qkv_heap *p, size_t size) {
 
 /* Cuts the end off a free piece when what remains is worth keeping, and marks the front as used. */
 static void *use(piece *found, size_t need) {
+    assert(!found->used && found->size >= need);
     if (found->size - need > PIECE_HEADER) {
         piece *rest = (piece *)((char *)found + PIECE_HEADER + need);
         *rest = (piece){
@@ -81,6 +82,8 @@ void qkv_heap_give(void *memory) {
     if (!memory) return;
     piece *x = (piece *)((char *)memory - PIECE_HEADER);
     assert(x->used); /* else it is given back twice */
+    /* else somebody wrote over a header, beyond the end of the piece before it */
+    assert((!x->after || x->after->before == x) && (!x->before || x->before->after == x));
     x->used = false;
     if (x->after && !x->after->used) join_next(x);
     if (x->before && !x->before->used) join_next(x->before);

@@ -115,6 +115,7 @@ const real *qkv_tensor_again(qkv_tape *t, qkv_tensor *x) {
 }
 
 const real *qkv_tensor_rows_again(const qkv_tensor *x, int64_t row0, int64_t rows, real *room) {
+    assert(row0 >= 0 && rows >= 1 && row0 + rows <= x->rows);
     if (x->data) return x->data + row0 * x->ld;
     assert(x->maker && x->maker->op->remake);
     x->maker->op->remake(x->maker, row0, rows, room);
@@ -122,6 +123,7 @@ const real *qkv_tensor_rows_again(const qkv_tensor *x, int64_t row0, int64_t row
 }
 
 qkv_tensor *qkv_tensor_wrap(qkv_tape *t, real *data, int64_t rows, int64_t cols) {
+    assert(data && rows >= 1 && cols >= 1);
     return header(t, (qkv_tensor){.rows = rows,
                                   .cols = cols,
                                   .ld = cols,
@@ -227,7 +229,10 @@ qkv_tensor *qkv_tape_record(qkv_tape *t, const qkv_op *op, qkv_tensor *const *in
         return qkv_tape_fail(t, op, QKV_USAGE,
                              "%zu inputs and %zu outputs; a node has room for %d and %d", n_in,
                              n_out, QKV_NODE_INPUTS, QKV_NODE_OUTPUTS);
-    for (size_t i = 0; i < n_in; i++) made.in[i] = in[i];
+    for (size_t i = 0; i < n_in; i++) {
+        assert(!in[i] || !qkv_is_void(in[i])); /* after an error nothing is recorded */
+        made.in[i] = in[i];
+    }
     for (size_t i = 0; i < n_out; i++) made.out[i] = out[i];
     if (t->observer) t->observer->after(t->observer->user, &made);
     if (!qkv_tape_records(t, in, n_in)) {

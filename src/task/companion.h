@@ -3,6 +3,7 @@
  * few moments and knows none of them:
  *
  *   size    once the texts are read: how large it should be
+ *   say     what of that was our choice, in a few words for a person
  *   columns what it reads beside the ids of a text
  *   fit     before the first step; again at the end, when nothing is to be judged by the rows
  *           held out any more (`whole`)
@@ -35,7 +36,9 @@ typedef struct qkv_companion {
     const char *name;
     bool (*wanted)(const qkv_config *c);        /* does a model of this configuration have one? */
     void (*size)(qkv_config *c, int64_t bytes); /* bytes: of the training text */
-    unsigned (*columns)(const qkv_config *c);   /* qkv_column_bit of each */
+    /* `s` is over the configuration and knows what was given; false: nothing was left to us. */
+    bool (*say)(const qkv_settings *s, char *text, size_t room);
+    unsigned (*columns)(const qkv_config *c); /* qkv_column_bit of each */
     qkv_status (*fit)(const qkv_fit *f);
     qkv_status (*weigh)(const qkv_fit *f);
     void (*keep)(qkv_config *kept, const qkv_config *trained);

@@ -22,7 +22,7 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
     }
     if (!b->window) qkv_task_columns(t, b, examples, n, &out->src);
     const qkv_rng rng = qkv_rng_derive(t->rng, 0x6d6c6d, 0);
-    const double rate = spec->mask_rate > 0 ? spec->mask_rate : 0.15;
+    const double rate = spec->mask_rate > 0 ? spec->mask_rate : QKV_MASK_RATE;
     const uint64_t others = (uint64_t)(spec->vocab_size - spec->n_special);
     uint64_t word = 0; /* the row that a word began at: its number decides for all of the word */
     for (int64_t r = 0, seq = 0; r < out->src.rows; r++) {

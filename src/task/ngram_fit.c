@@ -23,6 +23,7 @@
 #include "task/companion.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -235,6 +236,15 @@ static void size(qkv_config *c, int64_t bytes) {
     qkv_recipe_ngrams(bytes, c->classes, &c->ngram_chars, &c->ngram_buckets);
 }
 
+static bool say(const qkv_settings *s, char *text, size_t room) {
+    const qkv_config *c = s->values;
+    if (qkv_settings_given(s, "ngrams") && qkv_settings_given(s, "ngram_chars")) return false;
+    const int n = snprintf(text, room, "n-grams of up to %lld tokens", (long long)c->ngrams);
+    if (c->ngram_chars > 0 && n > 0 && (size_t)n < room)
+        snprintf(text + n, room - (size_t)n, " or %lld characters", (long long)c->ngram_chars);
+    return true;
+}
+
 static unsigned columns(const qkv_config *c) {
     return c->ngram_chars > 0 ? qkv_column_bit(QKV_COLUMN_CHARS) : 0;
 }
@@ -248,6 +258,7 @@ const qkv_companion qkv_companion_ngrams = {
     .name = "ngrams",
     .wanted = wanted,
     .size = size,
+    .say = say,
     .columns = columns,
     .fit = fit_ngrams,
     .weigh = qkv_votes_weigh,

@@ -27,7 +27,7 @@ typedef struct qkv_task_spec {
     bool bare_source;       /* translate: the source has no end mark */
     int32_t vocab_size;
     int32_t n_special; /* ids below this are never masked nor drawn */
-    double mask_rate;  /* mlm: share of tokens to predict; 0 means 0.15 */
+    double mask_rate;  /* mlm: share of tokens to predict; 0 means QKV_MASK_RATE */
     /* mlm: tokens that go on with the word of the token before, hidden with it; or NULL */
     const bool *continues;
     double smoothing; /* label smoothing while training */

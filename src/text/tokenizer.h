@@ -15,6 +15,9 @@
 /* Opening, saving, encoding, training: see qkv.h. */
 /* From memory. */
 qkv_status qkv_tokenizer_parse(const char *name, const char *data, size_t n, qkv_tokenizer **out);
+/* Whole words with blanks between them: a word a line, by id. <blank>, <unk>, <s>, </s> and <pad>
+ * among them are special. */
+qkv_status qkv_tokenizer_of_words(const char *list, size_t len, qkv_tokenizer **out);
 /* tokenizer.json that Hugging Face `tokenizers` loads and runs with the same ids. */
 qkv_status qkv_tokenizer_json(const qkv_tokenizer *tok, qkv_buf *out);
 

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
+#include <assert.h>
 #include <string.h>
 
 qkv_status qkv_average_init(qkv_average *a, qkv_optim *optim, int64_t most) {
@@ -27,6 +28,7 @@ void qkv_average_free(qkv_average *a) {
 }
 
 qkv_snapshot *qkv_average_append(qkv_average *a, int64_t step) {
+    assert(a->most > 0);
     if (a->n == a->most) { /* the oldest one's memory goes to the end */
         const qkv_snapshot oldest = a->kept[0];
         memmove(a->kept, a->kept + 1, (size_t)(a->n - 1) * sizeof *a->kept);

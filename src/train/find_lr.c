@@ -9,7 +9,7 @@ static const double MEMORY = 0.9, AWAY = 3;
 static qkv_status try_rate(qkv_loop *l, double lr, int64_t step, double *loss) {
     qkv_step_result r = {0};
     qkv_update u = {.lr = lr, .clip = l->config.clip};
-    l->step = step;
+    l->state.step = step;
     QKV_TRY(qkv_loop_gradients(l, &r));
     QKV_TRY(qkv_stepper_update(&l->stepper, &u, &r));
     *loss = r.loss / (double)(r.n_targets > 0 ? r.n_targets : 1);

@@ -5,11 +5,6 @@
 
 #include "train/loop.h"
 
-typedef struct qkv_lr_trial {
-    double lr, loss,
-        smooth; /* a step's rate and mean loss; the running mean of the losses so far */
-} qkv_lr_trial;
-
 /* Makes up to n steps from rate `low` to `high`, until the loss runs away; *used gets how many.
  * *best gets a tenth of the rate at which the running mean was lowest: fast, and well below where
  * it turns. The loop's weights are of no use afterwards. */

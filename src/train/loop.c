@@ -9,10 +9,11 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { OVERFIT_STEPS = 200 };
-
-static const char *const qkv_optimizer_names[] = {"adamw", "adam", "sgd", "muon",
-                                                  "auto",  NULL}; /* qkv_optim_kind, and auto */
+static const char *const qkv_optimizer_names[] = {
+#define OPTIM(id, name) #name,
+#include "train/optim.def"
+#undef OPTIM
+    "auto", NULL}; /* by qkv_optim_kind; QKV_OPTIM_COUNT: left to us */
 static const char *const qkv_precision_names[] = {"f32", "bf16", NULL};
 static const char *const qkv_class_weights_names[] = {"none", "balanced", NULL};
 static const char *const qkv_documents_names[] = {"joined", "apart", NULL};
@@ -32,30 +33,23 @@ qkv_settings qkv_train_settings(qkv_train_config *config) {
 
 /* ---- making ready ---- */
 
-/* A classifier of pre-norm layers learns from nothing as well with AdamW as with Muon,
- * and faster. */
-static bool adamw_does(const qkv_loop *l) {
-    const qkv_config *model = qkv_model_config(l->model);
-    return qkv_task_of(model)->recipe->adamw_from_scratch && model->arch == QKV_ARCH_TRANSFORMER &&
-           model->norm == QKV_NORM_PRE && !l->goes_on;
-}
-
 /* Fills in what was left to us, by the size of the data and the model. */
 static void choose(qkv_loop *l) {
     qkv_train_config *c = &l->config;
     const int64_t tokens = qkv_encoded_tokens(l->train);
     const qkv_config *model = qkv_model_config(l->model);
     const qkv_recipe *recipe = qkv_task_of(model)->recipe;
+    const bool pre_norm = model->arch == QKV_ARCH_TRANSFORMER && model->norm == QKV_NORM_PRE;
     if (c->batch_tokens == 0) c->batch_tokens = qkv_recipe_batch(tokens);
     if (c->epochs == 0) c->epochs = qkv_recipe_passes(recipe, tokens, l->goes_on);
-    if (c->overfit && c->steps == 0) c->steps = OVERFIT_STEPS;
+    if (c->overfit && c->steps == 0) c->steps = QKV_OVERFIT_STEPS;
     if (c->optimizer == QKV_OPTIM_COUNT)
-        c->optimizer = adamw_does(l) ? QKV_OPTIM_ADAMW : QKV_OPTIM_MUON;
+        c->optimizer =
+            qkv_recipe_adamw(recipe, pre_norm, l->goes_on) ? QKV_OPTIM_ADAMW : QKV_OPTIM_MUON;
     if (c->lr == 0)
         c->lr = qkv_recipe_rate(c->optimizer == QKV_OPTIM_MUON, model->d_model,
                                 l->goes_on || model->norm == QKV_NORM_POST);
-    if (c->label_smoothing < 0)
-        c->label_smoothing = c->overfit && !recipe->smooth_overfit ? 0 : recipe->smoothing;
+    if (c->label_smoothing < 0) c->label_smoothing = qkv_recipe_smoothing(recipe, c->overfit);
     if (c->average < 0) c->average = c->ema > 0 ? 0 : qkv_recipe_average(recipe, tokens);
 }
 
@@ -71,13 +65,12 @@ static int64_t budget(qkv_loop *l) {
 
 static void set_schedule(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
-    int64_t warmup = c->warmup;
-    if (warmup < 0) warmup = l->steps / 10 < 1000 ? l->steps / 10 : 1000;
-    l->schedule = (qkv_schedule){.kind = (qkv_schedule_kind)c->schedule,
-                                 .lr = c->lr,
-                                 .floor = c->lr_floor,
-                                 .warmup = warmup,
-                                 .steps = l->steps};
+    l->schedule =
+        (qkv_schedule){.kind = (qkv_schedule_kind)c->schedule,
+                       .lr = c->lr,
+                       .floor = c->lr_floor,
+                       .warmup = c->warmup < 0 ? qkv_recipe_warmup(l->state.steps) : c->warmup,
+                       .steps = l->state.steps};
 }
 
 static qkv_status make_batches(qkv_loop *l) {
@@ -195,14 +188,14 @@ static qkv_status make_ready(qkv_loop *l) {
         qkv_stepper_init(&l->stepper, l->model, &optim, &l->task, c->precision, (uint64_t)c->seed));
     QKV_TRY(qkv_rates_init(&l->rates, &l->stepper.optim, c->layer_decay, c->unfreeze));
     QKV_TRY(qkv_average_init(&l->average, &l->stepper.optim, c->average));
-    l->steps = budget(l);
-    l->timed = c->minutes > 0;
-    l->best = -INFINITY;
+    l->state.steps = budget(l);
+    l->state.timed = c->minutes > 0;
+    l->state.best = l->state.best_right = -INFINITY;
     bool found = false;
     if (l->cpu_start == 0) l->cpu_start = qkv_cpu_seconds();
     if (l->run) QKV_TRY(qkv_loop_restore(l, "last", &found));
     if (!found) QKV_TRY(begin(l));
-    if (l->timed) QKV_TRY(qkv_loop_find_steps(l));
+    if (l->state.timed) QKV_TRY(qkv_loop_find_steps(l));
     set_schedule(l);
     return QKV_OK;
 }
@@ -223,14 +216,14 @@ void qkv_loop_free(qkv_loop *l) {
 }
 
 double qkv_loop_cpu(const qkv_loop *l) {
-    return l->cpu_before + qkv_cpu_seconds() - l->cpu_start;
+    return l->state.cpu_before + qkv_cpu_seconds() - l->cpu_start;
 }
 
 /* ---- telling ---- */
 
 qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p) {
-    p->step = l->step;
-    p->steps = l->steps;
+    p->step = l->state.step;
+    p->steps = l->state.steps;
     p->epoch = l->epoch;
     bool stop = l->progress && !l->progress(l->user, p);
     /* Ranks stop together, at points that all of them pass: after a step, after a validation. */
@@ -238,8 +231,8 @@ qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p) {
         stop = (p->kind == QKV_PROGRESS_STEP || p->kind == QKV_PROGRESS_VALID) &&
                qkv_parallel_any(stop);
     if (!stop) return QKV_OK;
-    return qkv_fail(QKV_INTERRUPTED, "stopped at step %lld of %lld", (long long)l->step,
-                    (long long)l->steps);
+    return qkv_fail(QKV_INTERRUPTED, "stopped at step %lld of %lld", (long long)l->state.step,
+                    (long long)l->state.steps);
 }
 
 static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
@@ -256,8 +249,8 @@ static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
     if (l->peak > 0)
         l->peak = fmax(l->peak, p.gflops); /* it was measured while others had the processor */
     p.share = l->peak > 0 ? p.gflops / l->peak : 0;
-    p.seconds_left =
-        (qkv_now() - l->started) / (double)(l->step - l->started_at) * (double)(l->steps - l->step);
+    p.seconds_left = (qkv_now() - l->started) / (double)(l->state.step - l->started_at) *
+                     (double)(l->state.steps - l->state.step);
     return qkv_loop_tell(l, &p);
 }
 
@@ -265,7 +258,7 @@ static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
 
 /* Passes differ in their number of batches only for streams. */
 void qkv_loop_find_place(qkv_loop *l) {
-    int64_t left = l->config.overfit ? 0 : l->step * l->config.accumulate;
+    int64_t left = l->config.overfit ? 0 : l->state.step * l->config.accumulate;
     l->epoch = 0;
     for (;;) {
         qkv_batcher_plan(&l->train_batches, l->epoch);
@@ -285,7 +278,7 @@ static qkv_status accumulate(qkv_loop *l, int64_t batch, int64_t i, qkv_step_res
     if (whole && i / (k / size) != rank) return QKV_OK;
     l->stepper.last = i + 1 == (whole ? (rank + 1) * (k / size) : k);
     return qkv_stepper_accumulate_part(&l->stepper, &l->train_batches, batch, whole ? 0 : rank,
-                                       whole ? 1 : size, (uint64_t)(l->step * k + i), r);
+                                       whole ? 1 : size, (uint64_t)(l->state.step * k + i), r);
 }
 
 /* What all ranks counted; the first failure among them, for all. */
@@ -343,7 +336,7 @@ static qkv_status run_step(qkv_loop *l, qkv_update *u, qkv_step_result *r) {
 static qkv_status one_step(qkv_loop *l, qkv_update *u) {
     const double begin = qkv_now();
     qkv_step_result r = {0};
-    *u = (qkv_update){.lr = qkv_schedule_lr(&l->schedule, l->step + 1),
+    *u = (qkv_update){.lr = qkv_schedule_lr(&l->schedule, l->state.step + 1),
                       .clip = l->config.clip,
                       .limit = qkv_loop_norm_limit(l),
                       .norm = NAN};
@@ -352,9 +345,9 @@ static qkv_status one_step(qkv_loop *l, qkv_update *u) {
     if (skipped)
         status = qkv_loop_skip(l, u, &r, l->config.on_nan == ON_NAN_STOP);
     else
-        l->skipped_in_a_row = 0;
+        l->state.skipped_in_a_row = 0;
     QKV_TRY(status);
-    l->step++;
+    l->state.step++;
     if (skipped)
         qkv_loop_find_place(l); /* all batches of the step are passed over, whichever failed */
     l->recent_seconds += qkv_now() - begin;
@@ -388,9 +381,11 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     p->accuracy = (double)sum.n_right / (double)sum.n_targets;
     const qkv_task *task = qkv_task_of(model);
     const double score = task->score ? task->score(model, p->loss, p->accuracy) : -p->loss;
-    p->best = score > l->best;
-    l->stale = p->best ? 0 : l->stale + 1;
-    if (p->best) l->best = score, l->best_step = l->step, l->best_right = p->accuracy;
+    p->best = score > l->state.best;
+    l->state.stale = p->best ? 0 : l->state.stale + 1;
+    if (p->best)
+        l->state.best = score, l->state.best_step = l->state.step,
+        l->state.best_right = p->accuracy;
     l->valid_loss = p->loss;
     l->valid_right = p->accuracy;
     return QKV_OK;
@@ -405,37 +400,37 @@ static qkv_status mark(qkv_loop *l) {
                       .seconds = qkv_now() - l->started};
     l->recent = (qkv_step_result){0};
     l->recent_seconds = 0;
-    l->pending = true;
+    l->state.pending = true;
     qkv_optim_settle(&l->stepper.optim);
-    qkv_average_take(&l->average, l->step);
+    qkv_average_take(&l->average, l->state.step);
     if (l->valid) QKV_TRY(judge(l, &p));
-    l->pending = false;
+    l->state.pending = false;
     const qkv_status told = l->valid ? qkv_loop_tell(l, &p) : QKV_OK;
     if (l->run) QKV_TRY(qkv_loop_save(l, p.best || !l->valid));
     return told;
 }
 
 static bool out_of_patience(const qkv_loop *l) {
-    return l->config.patience > 0 && l->stale >= l->config.patience;
+    return l->config.patience > 0 && l->state.stale >= l->config.patience;
 }
 
 /* Has the step just made ended a stretch? `epoch` and `fresh`:
  * the pass before it, and whether it was to begin another. */
 static bool is_due(const qkv_loop *l, int64_t epoch, bool fresh) {
-    if (l->step >= l->steps) return true;
-    if (l->config.save_every) return l->step % l->config.save_every == 0;
+    if (l->state.step >= l->state.steps) return true;
+    if (l->config.save_every) return l->state.step % l->config.save_every == 0;
     if (l->config.overfit) return false;
     return l->batch == l->train_batches.n_batches || (l->epoch > epoch && !fresh);
 }
 
 /* Steps until a stretch ends, and marks that. */
 static qkv_status run_stretch(qkv_loop *l) {
-    while (!l->pending) {
+    while (!l->state.pending) {
         qkv_update u;
         const int64_t epoch = l->epoch;
         const bool fresh = l->batch == l->train_batches.n_batches;
         QKV_TRY(one_step(l, &u));
-        l->pending = is_due(l, epoch, fresh);
+        l->state.pending = is_due(l, epoch, fresh);
         QKV_TRY(report_step(l, &u));
     }
     return mark(l);
@@ -443,15 +438,16 @@ static qkv_status run_stretch(qkv_loop *l) {
 
 qkv_status qkv_loop_run(qkv_loop *l) {
     l->started = qkv_now();
-    l->started_at = l->step;
+    l->started_at = l->state.step;
     qkv_loop_find_place(l);
     qkv_status status = QKV_OK;
-    while (status == QKV_OK && (l->pending || (l->step < l->steps && !out_of_patience(l))))
+    while (status == QKV_OK &&
+           (l->state.pending || (l->state.step < l->state.steps && !out_of_patience(l))))
         status = run_stretch(l);
-    if (status == QKV_INTERRUPTED && l->run && l->saved != l->step) {
+    if (status == QKV_INTERRUPTED && l->run && l->saved != l->state.step) {
         QKV_TRY(qkv_loop_save(l, false));
-        qkv_fail(QKV_INTERRUPTED, "stopped and saved at step %lld of %lld", (long long)l->step,
-                 (long long)l->steps);
+        qkv_fail(QKV_INTERRUPTED, "stopped and saved at step %lld of %lld",
+                 (long long)l->state.step, (long long)l->state.steps);
     }
     return status;
 }

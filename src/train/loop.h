@@ -25,6 +25,21 @@ typedef struct qkv_train_config {
 /* The table over `config`. */
 qkv_settings qkv_train_settings(qkv_train_config *config);
 
+/* The numbers that change from step to step. A field is one row of the table in resume.c, which
+ * writes and reads it. */
+typedef struct qkv_loop_state {
+    int64_t step;  /* steps done, skipped ones included */
+    int64_t steps; /* the budget in steps, once known */
+    int64_t skipped, skipped_in_a_row;
+    int64_t best_step, stale; /* best validation so far; validations since */
+    double best, best_right;  /* its score, the higher the better; its share of right answers;
+                                 −∞ before the first */
+    double usual;             /* running mean of the gradient's squared norm */
+    double cpu_before;        /* processor seconds of earlier processes */
+    bool timed;               /* `steps` is still to be found from `minutes`: see pace.c */
+    bool pending;             /* the step ended a stretch, but was not validated yet */
+} qkv_loop_state;
+
 typedef struct qkv_loop {
     /* set by the caller */
     qkv_train_config config;
@@ -43,15 +58,7 @@ typedef struct qkv_loop {
     /* processor seconds used when the run began in this process; 0: when the loop was made */
     double cpu_start;
 
-    /* what a checkpoint holds, beside weights and moments */
-    int64_t step;  /* steps done, skipped ones included */
-    int64_t steps; /* the budget in steps, once known */
-    int64_t skipped, skipped_in_a_row;
-    int64_t best_step, stale; /* best validation so far; validations since */
-    double best, best_right;  /* its score, the higher the better; its share of right answers */
-    double usual;             /* running mean of the gradient's squared norm */
-    double cpu_before;        /* processor seconds of earlier processes */
-    bool pending;             /* the step ended a stretch, but was not validated yet */
+    qkv_loop_state state; /* what a checkpoint holds, beside weights and moments */
 
     /* the loop's own */
     qkv_stepper stepper;
@@ -66,7 +73,6 @@ typedef struct qkv_loop {
     int64_t started_at;   /* the step at which this process began */
     int64_t epoch, batch; /* where the next step begins */
     int64_t saved;        /* the step of the last checkpoint */
-    bool timed;           /* `steps` is still to be found from `minutes`: see pace.c */
 } qkv_loop;
 
 /* Makes ready; resumes from the run folder's last checkpoint if there is one. Settings that were

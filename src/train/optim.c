@@ -92,16 +92,13 @@ static const struct optim_row {
                          .muon_lr_scale = 1}},
 };
 
-const char *const qkv_optim_names[] = {"adamw", "adam", "sgd", "muon", NULL};
-
 const char *qkv_optim_name(qkv_optim_kind kind) {
-    return qkv_optim_names[kind];
-}
-
-bool qkv_optim_by_name(const char *name, qkv_optim_kind *out) {
-    for (int i = 0; i < QKV_OPTIM_COUNT; i++)
-        if (strcmp(qkv_optim_names[i], name) == 0) return *out = (qkv_optim_kind)i, true;
-    return false;
+    static const char *const names[] = {
+#define OPTIM(id, name) #name,
+#include "train/optim.def"
+#undef OPTIM
+    };
+    return names[kind];
 }
 
 qkv_optim_spec qkv_optim_defaults(qkv_optim_kind kind) {

@@ -3,8 +3,8 @@
  * A sparse parameter (lookup table) is brought up to date row by row, just before the row is read:
  * the steps that a row missed are replayed with a zero gradient by the same kernel, so the result
  * has the bits of the dense update (AdamW, Adam and SGD alike; Muon leaves tables to AdamW) while a
- * step costs only the rows it reads. Call qkv_optim_prepare with the ids of the coming batch, and
- * qkv_optim_settle before a whole table is read (evaluation, checkpoint) and before lr_scale
+ * step costs only the rows it reads: the op that is about to read them says which (qkv_rows_read).
+ * Call qkv_optim_settle before a whole table is read (evaluation, checkpoint) and before lr_scale
  * changes. The moving average of the weights is replayed with them. Fixed
  * parameters are left alone. Muon treats matrices that are neither lookup tables nor marked
  * no_decay; the rest gets AdamW. */
@@ -15,10 +15,9 @@
 #include "nn/params.h"
 
 typedef enum qkv_optim_kind {
-    QKV_OPTIM_ADAMW,
-    QKV_OPTIM_ADAM,
-    QKV_OPTIM_SGD,
-    QKV_OPTIM_MUON,
+#define OPTIM(id, name) QKV_OPTIM_##id,
+#include "train/optim.def"
+#undef OPTIM
     QKV_OPTIM_COUNT
 } qkv_optim_kind;
 
@@ -65,9 +64,6 @@ void qkv_optim_free(qkv_optim *o);
 /* Global norm of the gradients (touched rows only for sparse ones); in double, fixed order. */
 double qkv_optim_grad_norm(const qkv_optim *o);
 
-/* Brings the rows of a sparse table that `ids` names up to date (dense parameters: does nothing).
- */
-void qkv_optim_prepare(qkv_optim *o, const qkv_param *table, const int32_t *ids, int64_t n);
 void qkv_optim_settle(
     qkv_optim *o); /* all rows of all tables; several ranks: all of `ema` on each */
 
@@ -92,8 +88,6 @@ qkv_status qkv_optim_step(qkv_optim *o, qkv_update *u);
 /* After a checkpoint's m, v and step were put in place: all rows are current. */
 void qkv_optim_restored(qkv_optim *o, int64_t step);
 
-extern const char *const qkv_optim_names[]; /* by kind, NULL at the end */
 const char *qkv_optim_name(qkv_optim_kind kind);
-bool qkv_optim_by_name(const char *name, qkv_optim_kind *out);
 
 #endif

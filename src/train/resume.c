@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,41 +19,70 @@ enum { KEEP = 2 }; /* checkpoints beside `best` */
 
 /* ---- the state ---- */
 
+/* What state.json says: the state, and by what else a run is known. */
+typedef struct written {
+    qkv_loop_state now;
+    int64_t updates, parameters, seed;
+} written;
+
+/* Its keys, in the order in which they are written. A number that is not finite is left out, which
+ * OPTIONAL ones may be: what is not in the file stays as it is. */
+static const struct row {
+    const char *key;
+    enum kind { INTEGER, FLAG, NUMBER, OPTIONAL } kind;
+    size_t offset;
+    int digits; /* of a number */
+    double least, most;
+} rows[] = {
+#define COUNT(key, field)                                                                          \
+    { key, INTEGER, offsetof(written, field), 0, 0, 0x1p53 }
+    COUNT("step", now.step),
+    COUNT("steps", now.steps),
+    COUNT("updates", updates),
+    COUNT("skipped", now.skipped),
+    COUNT("skipped_in_a_row", now.skipped_in_a_row),
+    COUNT("best_step", now.best_step),
+    COUNT("stale", now.stale),
+    COUNT("parameters", parameters),
+    COUNT("seed", seed),
+#undef COUNT
+    {"timed", FLAG, offsetof(written, now.timed), 0, 0, 1},
+    {"pending", FLAG, offsetof(written, now.pending), 0, 0, 1},
+    {"cpu_seconds", NUMBER, offsetof(written, now.cpu_before), 9, 0, 1e300},
+    {"usual", NUMBER, offsetof(written, now.usual), 17, 0, 1e300},
+    {"best", OPTIONAL, offsetof(written, now.best), 17, -1e300, 1e300},
+    {"best_right", OPTIONAL, offsetof(written, now.best_right), 17, 0, 1},
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static void write_row(const struct row *row, const void *field, qkv_json_out *j) {
+    const bool number = row->kind >= NUMBER;
+    if (number && !isfinite(*(const double *)field)) return;
+    qkv_json_put_key(j, row->key);
+    if (number)
+        qkv_json_put_real(j, *(const double *)field, row->digits);
+    else if (row->kind == FLAG)
+        qkv_json_put_bool(j, *(const bool *)field);
+    else
+        qkv_json_put_int(j, *(const int64_t *)field);
+}
+
+static qkv_status read_row(const struct row *row, qkv_json_at root, void *field) {
+    if (row->kind == INTEGER)
+        return qkv_json_get_int(root, row->key, true, 0, (int64_t)row->most, field);
+    if (row->kind == FLAG) return qkv_json_get_bool(root, row->key, true, field);
+    return qkv_json_get_real(root, row->key, row->kind == NUMBER, row->least, row->most, field);
+}
+
 static void write_state(const qkv_loop *l, qkv_buf *out) {
-    const struct {
-        const char *key;
-        int64_t value;
-    } rows[] = {
-        {"step", l->step},
-        {"steps", l->steps},
-        {"updates", l->stepper.optim.step},
-        {"skipped", l->skipped},
-        {"skipped_in_a_row", l->skipped_in_a_row},
-        {"best_step", l->best_step},
-        {"stale", l->stale},
-        {"parameters", qkv_model_params(l->model)->count},
-        {"seed", l->config.seed},
-    };
+    written s = {.now = l->state,
+                 .updates = l->stepper.optim.step,
+                 .parameters = qkv_model_params(l->model)->count,
+                 .seed = l->config.seed};
+    s.now.cpu_before = qkv_loop_cpu(l);
     qkv_json_out j = qkv_json_begin(out, 2);
     qkv_json_open(&j, '{');
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        qkv_json_put_key(&j, rows[i].key);
-        qkv_json_put_int(&j, rows[i].value);
-    }
-    qkv_json_put_key(&j, "timed");
-    qkv_json_put_bool(&j, l->timed);
-    qkv_json_put_key(&j, "pending");
-    qkv_json_put_bool(&j, l->pending);
-    qkv_json_put_key(&j, "cpu_seconds");
-    qkv_json_put_real(&j, qkv_loop_cpu(l), 9);
-    qkv_json_put_key(&j, "usual");
-    qkv_json_put_real(&j, l->usual, 17);
-    if (isfinite(l->best)) {
-        qkv_json_put_key(&j, "best");
-        qkv_json_put_real(&j, l->best, 17);
-        qkv_json_put_key(&j, "best_right");
-        qkv_json_put_real(&j, l->best_right, 17);
-    }
+    for (size_t i = 0; i < N_ROWS; i++) write_row(&rows[i], (const char *)&s + rows[i].offset, &j);
     qkv_json_put_key(&j, "earlier"); /* steps of the snapshots, one file each */
     qkv_json_open(&j, '[');
     for (int64_t i = 0; i < l->average.n; i++) qkv_json_put_int(&j, l->average.kept[i].step);
@@ -81,30 +111,17 @@ static qkv_status read_earlier(qkv_loop *l, qkv_json_at root) {
 }
 
 static qkv_status read_state(qkv_loop *l, qkv_json_at root) {
-    const int64_t most = (int64_t)1 << 53;
-    int64_t updates, parameters, seed;
-    QKV_TRY(qkv_json_get_int(root, "step", true, 0, most, &l->step));
-    QKV_TRY(qkv_json_get_int(root, "steps", true, 0, most, &l->steps));
-    QKV_TRY(qkv_json_get_int(root, "updates", true, 0, most, &updates));
-    QKV_TRY(qkv_json_get_int(root, "skipped", true, 0, most, &l->skipped));
-    QKV_TRY(qkv_json_get_int(root, "skipped_in_a_row", true, 0, most, &l->skipped_in_a_row));
-    QKV_TRY(qkv_json_get_int(root, "best_step", true, 0, most, &l->best_step));
-    QKV_TRY(qkv_json_get_int(root, "stale", true, 0, most, &l->stale));
-    QKV_TRY(qkv_json_get_int(root, "parameters", true, 0, INT64_MAX, &parameters));
-    QKV_TRY(qkv_json_get_int(root, "seed", true, 0, most, &seed));
-    QKV_TRY(qkv_json_get_bool(root, "timed", true, &l->timed));
-    QKV_TRY(qkv_json_get_bool(root, "pending", true, &l->pending));
-    QKV_TRY(qkv_json_get_real(root, "cpu_seconds", true, 0, 1e300, &l->cpu_before));
-    QKV_TRY(qkv_json_get_real(root, "usual", true, 0, 1e300, &l->usual));
-    QKV_TRY(qkv_json_get_real(root, "best", false, -1e300, 1e300, &l->best));
-    QKV_TRY(qkv_json_get_real(root, "best_right", false, 0, 1, &l->best_right));
-    if (parameters != qkv_model_params(l->model)->count || seed != l->config.seed)
+    written s = {.now = l->state};
+    for (size_t i = 0; i < N_ROWS; i++)
+        QKV_TRY(read_row(&rows[i], root, (char *)&s + rows[i].offset));
+    if (s.parameters != qkv_model_params(l->model)->count || s.seed != l->config.seed)
         return qkv_fail(
             QKV_USAGE,
             "the run in %s was begun with another model or seed; give the same command, "
             "another folder, or --overwrite",
             l->run);
-    qkv_optim_restored(&l->stepper.optim, updates);
+    l->state = s.now;
+    qkv_optim_restored(&l->stepper.optim, s.updates);
     return read_earlier(l, root);
 }
 
@@ -268,9 +285,9 @@ static qkv_status write_checkpoint(qkv_loop *l, bool best) {
     if (qkv_kern_get()->first_not_finite(p->values, p->length) >= 0)
         return qkv_fail(QKV_NUMERIC,
                         "step %lld: a weight is not finite; the checkpoint before it is kept",
-                        (long long)l->step);
+                        (long long)l->state.step);
     qkv_checkpoint *c;
-    QKV_TRY(qkv_checkpoint_begin(l->run, (uint64_t)l->step, bytes_to_save(l), &c));
+    QKV_TRY(qkv_checkpoint_begin(l->run, (uint64_t)l->state.step, bytes_to_save(l), &c));
     qkv_status status = each_file(l, qkv_checkpoint_folder(c), true);
     if (status != QKV_OK) {
         qkv_checkpoint_abandon(c);
@@ -286,7 +303,7 @@ qkv_status qkv_loop_save(qkv_loop *l, bool best) {
     qkv_optim_release(&l->stepper.optim);
     QKV_TRY(qkv_parallel_agree(status));
     for (int64_t i = 0; i < l->average.n; i++) l->average.kept[i].stored = true;
-    l->saved = l->step;
+    l->saved = l->state.step;
     return QKV_OK;
 }
 
@@ -304,7 +321,7 @@ qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found) {
     if (*found && status == QKV_OK) {
         const bool is_last = strcmp(which, "last") == 0 && note.len == 0;
         for (int64_t i = 0; i < l->average.n; i++) l->average.kept[i].stored = is_last;
-        l->saved = l->step;
+        l->saved = l->state.step;
     }
     if (status == QKV_OK && note.len > 0) {
         qkv_progress p = {.kind = QKV_PROGRESS_NOTE, .text = note.data};
@@ -316,12 +333,11 @@ qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found) {
 }
 
 qkv_status qkv_loop_conclude(qkv_loop *l) {
-    const int64_t step = l->step, best_step = l->best_step;
-    const double best = l->best, best_right = l->best_right, cpu_before = l->cpu_before;
+    const qkv_loop_state now = l->state;
     bool found;
-    if (l->run && best_step > 0 && best_step != step) QKV_TRY(qkv_loop_restore(l, "best", &found));
-    l->step = step, l->best_step = best_step, l->best = best, l->best_right = best_right;
-    l->cpu_before = cpu_before;
+    if (l->run && now.best_step > 0 && now.best_step != now.step)
+        QKV_TRY(qkv_loop_restore(l, "best", &found));
+    l->state = now; /* the weights are older, the training is as far as it was */
     qkv_optim_settle(&l->stepper.optim);
     qkv_average_enter(&l->average);
     return qkv_loop_refit(l);
