@@ -78,7 +78,7 @@ static qkv_status measure_kind(size_t kind, const int32_t *ids, double seconds, 
     qkv_tape t;
     QKV_TRY(make_model(kinds[kind].settings, (int64_t)c->length[c->n - 1], &m));
     qkv_status status = qkv_tape_init(&t);
-    /* All lengths in turn, several times, so that what else the machine does meets them alike; the
+    /* All lengths in turn, several times, so that what else the machine does slows them alike; the
      * longest goes first, to make the memory. */
     if (status == QKV_OK) status = pass(&t, m, ids, (int32_t)c->length[c->n - 1], 0);
     for (size_t i = 0; i < c->n; i++) c->seconds[kind][i] = INFINITY;
@@ -147,7 +147,7 @@ static qkv_status write_svg(const curves *c, const char *path) {
     }
     const qkv_chart chart = {.title = "One layer, width 128, forward + backward",
                              .x_label = "tokens in the sequence",
-                             .y_label = "microseconds a token",
+                             .y_label = "microseconds per token",
                              .series = series,
                              .n = KINDS};
     qkv_buf out = {0};

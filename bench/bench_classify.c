@@ -1,4 +1,4 @@
-/* qkv bench classify: reviews a second of a classifier in use, from ids to logits.
+/* qkv bench classify: reviews per second of a classifier in use, from ids to logits.
  *
  *     qkv bench classify --set ids=FILE --set weights=int8 --set save=FILE
  *
@@ -48,7 +48,7 @@ static void run_batch(worker *w, qkv_model *m, const qkv_batcher *b, int64_t i) 
     w->tokens += w->status == QKV_OK ? batch.tokens : 0;
 }
 
-/* One pass over the first n batches, a batch a thread as qkv_classify does it. */
+/* One pass over the first n batches, one batch per thread, as qkv_classify does it. */
 static qkv_status pass(worker *workers, qkv_model *m, const qkv_batcher *b, int64_t n, figures *f) {
     const int threads = qkv_threads();
     int64_t next = 0;

@@ -1,13 +1,13 @@
-/* qkv bench generate: a decoder in use, tokens a second of reading a prompt and of
+/* qkv bench generate: a decoder in use, tokens per second of reading a prompt and of
  * writing after it.
  *
  *     qkv bench generate --set weights=int8 --set prompt=256 --set tokens=64
  *
  * A Llama-type model of 134 million parameters with random weights. Writing a token reads every
  * matrix once and the keys and values of all tokens before, so that the memory's bandwidth is the
- * limit: `share` is the bytes read a second over what `qkv bench memory` measures right before and
- * after. As a shared machine's bandwidth changes from second to second, that is done for each run,
- * and the share is the middle one. */
+ * limit: `share` is the bytes read per second over what `qkv bench memory` measures right before
+ * and after. As a shared machine's bandwidth changes from second to second, that is done for each
+ * run, and the share is the middle one. */
 #include "bench/bench_model.h"
 #include "base/machine.h"
 #include "base/clock.h"
@@ -27,7 +27,7 @@ enum { PROMPT_MAX = 2048, REPEAT_MAX = 1000 };
 
 typedef struct figures {
     double prompt, write; /* seconds of the best run */
-    double memory;        /* bytes a second, the most of all measurements */
+    double memory;        /* bytes per second, the most of all measurements */
     double share[REPEAT_MAX];
 } figures;
 

@@ -1,4 +1,4 @@
-/* Speed of a tokenizer: megabytes of text a second, encoded in one batch over all threads,
+/* Speed of a tokenizer: megabytes of text per second, encoded in one batch over all threads,
  * and the time to load it. */
 #include "bench/benchmark.h"
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* qkv bench train: whole training steps, optimiser included, on made-up or given data.
+/* qkv bench train: whole training steps, optimiser included, on synthetic or given data.
  *
  * Useful work is two operations for each multiply-add of the forward pass over real tokens, three
  * times (forward, and backward twice), causal attention counted half; the peak is measured in the

@@ -3,9 +3,9 @@
  *
  *     qkv bench translate --set beam=5 --set sentences=512 --set weights=int8
  *
- * Every target has the length of a made-up caption and no hypothesis ends before it, so that other
- * programs can do the same work. Useful work is two operations for each multiply-add: the encoder
- * once, the decoder for every hypothesis. Batched: all sentences at once; alone:
+ * Every target has the length of a synthetic caption and no hypothesis ends before it, so that
+ * other programs can do the same work. Useful work is two operations for each multiply-add: the
+ * encoder once, the decoder for every hypothesis. Batched: all sentences at once; alone:
  * one sentence after another. */
 #include "bench/bench_model.h"
 #include "bench/bench_works.h"

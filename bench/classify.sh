@@ -1,8 +1,10 @@
 #!/bin/sh
-# Classification of qkv beside PyTorch's and ONNX Runtime's: the same weights and reviews, interleaved, best of REPS runs.
+# Classification of qkv beside PyTorch's and ONNX Runtime's: the same weights and reviews,
+# interleaved, best of REPS runs.
 #   REPS=5 SECONDS_EACH=3 THREADS=2 TYPES="f32 bf16 int8" WHO="qkv torch compile onnx" IDS=build/bench/imdb.ids sh bench/classify.sh
-# QKV_BENCH_PYTHON must have torch, numpy, safetensors, onnx, onnxscript and onnxruntime; the reviews are those of bench/run.sh, or, with
-# IDS=build/bench/imdb_test.ids, all 25,000 of the test set.
+# QKV_BENCH_PYTHON must have torch, numpy, safetensors, onnx, onnxscript and onnxruntime; the
+# reviews are those of bench/run.sh, or, with IDS=build/bench/imdb_test.ids, all 25,000 of the test
+# set.
 set -eu
 cd "$(dirname "$0")/.."
 reps=${REPS:-5} seconds=${SECONDS_EACH:-3} threads=${THREADS:-$(nproc)} who=${WHO:-qkv torch compile onnx}

@@ -31,8 +31,8 @@ prepare() {
     esac
 }
 
-# What fastText is given: lower case, punctuation apart; Chinese as single characters; shuffled, since it reads in order and
-# some files are sorted by label.
+# What fastText is given: lower case, punctuation apart; Chinese as single characters; shuffled,
+# since it reads in order and some files are sorted by label.
 normalise() {
     python3 - "$1" "$2" "$3" <<'P'
 import random, re, sys

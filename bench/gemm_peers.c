@@ -3,9 +3,9 @@
  *
  * Not part of the product: bench/gemm.sh builds it against oneDNN, OpenBLAS and libqkv.a. Each
  * library computes forward y (M,out) = x Wᵀ,   dgrad dx (M,in) = dy W,   wgrad dW (out,in) += dyᵀ x
- * on row-major matrices. In bf16 only oneDNN's matmul has a part, and it gets operands that are bf16
- * already, where qkv rounds reals on the way; the results are fp32 in both. Prints a line a product:
- * out in what threads, then GFLOP/s of each, then ours ÷ the best other. */
+ * on row-major matrices. In bf16 only oneDNN's matmul has a part, and it gets operands that are
+ * bf16 already, where qkv rounds reals on the way; the results are fp32 in both. Prints one line
+ * per product: out in what threads, then GFLOP/s of each, then ours ÷ the best other. */
 #include <cblas.h>
 #include <dnnl.h>
 #include <math.h>

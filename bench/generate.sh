@@ -1,8 +1,8 @@
 #!/bin/sh
 # Generation of qkv beside llama.cpp's: the same random weights, the same ids, interleaved, best of REPS runs.
 #   REPS=5 PROMPT=256 TOKENS=32 THREADS=2 sh bench/generate.sh
-# llama.cpp comes prebuilt for all kinds of x86 with the npm package node-llama-cpp, whose bundle has its headers; QKV_BENCH_PYTHON
-# must have gguf, numpy and safetensors.
+# llama.cpp comes prebuilt for all kinds of x86 with the npm package node-llama-cpp, whose bundle
+# has its headers; QKV_BENCH_PYTHON must have gguf, numpy and safetensors.
 set -eu
 cd "$(dirname "$0")/.."
 reps=${REPS:-5} prompt=${PROMPT:-256} tokens=${TOKENS:-32} threads=${THREADS:-$(nproc)}

@@ -1,9 +1,11 @@
-/* llama.cpp on a GGUF file of generate_gguf.py: tokens a second of a prompt and after it, through its C interface.
+/* llama.cpp on a GGUF file of generate_gguf.py: tokens per second of a prompt and after it, through
+ * its C interface.
  *
  *     generate_llama MODEL.gguf LIBRARIES [prompt 256] [tokens 32] [threads 2] [repeat 3]
  *
- * bench/generate.sh builds and runs it. LIBRARIES is the folder with llama.cpp's shared libraries, where it finds the one for this
- * CPU. The ids are those of `qkv bench generate`, and the likeliest token follows, as there. Prints one JSON object. */
+ * bench/generate.sh builds and runs it. LIBRARIES is the folder with llama.cpp's shared libraries,
+ * where it finds the one for this CPU. The ids are those of `qkv bench generate`, and the likeliest
+ * token follows, as there. Prints one JSON object. */
 #include <ggml-backend.h>
 #include <llama.h>
 

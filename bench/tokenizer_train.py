@@ -3,7 +3,7 @@
 
     tokenizer_train.py QKV TEXT [--size N] [--threads 1 2] [--kind bpe unigram wordpiece]
 
-Each runs in a process of its own with so many threads; the time is that of training alone (for the Python
+Each runs in a process of its own with that many threads; the time is that of training alone (for the Python
 packages without reading the file into memory; qkv's includes reading and writing files). Prints a table a
 kind: seconds, and how many times faster qkv is."""
 import argparse

@@ -171,7 +171,7 @@ def main():
     model = Model(a.work).train()
     run = torch.compile(model, dynamic=a.work != "gpt") if a.compile else model
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    warm = 2 if not a.compile else 4 if a.work == "gpt" else len(order)  # compiled anew for new shapes
+    warm = 2 if not a.compile else 4 if a.work == "gpt" else len(order)  # compiled again for new shapes
     losses, tokens, seconds, steps = [], 0, 0.0, 0
     for k in range(10**9):
         src, tgt, mask, targets, real = batches[order[k % len(order)]]

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Translation of qkv beside CTranslate2's: the same weights and sentences, interleaved, best of REPS runs of PASSES passes each.
+# Translation of qkv beside CTranslate2's: the same weights and sentences, interleaved, best of REPS
+# runs of PASSES passes each.
 #   REPS=5 PASSES=3 MODEL=DIR SOURCE=test_2016_flickr.de THREADS=2 sh bench/translate.sh
-# LENGTH=14 makes every translation that long, for models that are hardly trained. MODEL is a translator that CTranslate2 can take (see
-# translate_ct2.py), for example
+# LENGTH=14 makes every translation that long, for models that are hardly trained. MODEL is a
+# translator that CTranslate2 can take (see translate_ct2.py), for example
 #   qkv train translate --train train.de train.en --valid val.de val.en --out DIR --vocab-size 8000 --d-model 256 --layers 3 --heads 4 \
 #       --d-ff 1024 --set norm_kind=layer --set position=sinusoidal --set activation=relu --minutes 9
 # QKV_BENCH_PYTHON must have ctranslate2, numpy, safetensors and tokenizers.
@@ -28,7 +29,7 @@ while [ "$rep" -le "$reps" ]; do
         for beam in $beams; do
             for how in "" "--single --lines 200"; do
                 run qkv "$folder" --threads "$threads"
-                # CTranslate2's fastest way, by kind: a batch a thread. Alone, for both: all threads, or one.
+                # CTranslate2's fastest way, by kind: one batch per thread. Alone, for both: all threads, or one.
                 if [ -n "$how" ]; then
                     run qkv "$folder" --threads 1
                     run ct2 "$MODEL" --threads "$threads"

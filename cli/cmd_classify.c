@@ -1,4 +1,4 @@
-/* qkv classify DIR: lines on stdin, one answer a line on stdout, in order, as they come. */
+/* qkv classify DIR: lines on stdin, one answer per line on stdout, in order, as they come. */
 #include "vectors.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@ static const cli_option options[] = {
      .help = "every class with its probability, best first, TABs between"},
     {.name = "json",
      .kind = CLI_FLAG,
-     .help =
-         "one JSON object a line: label, probability; with --all every class and its probability"},
+     .help = "one JSON object per line: label, probability; with --all every class and its "
+             "probability"},
     CLI_OPTION_TREES,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,

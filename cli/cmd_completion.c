@@ -54,7 +54,7 @@ static void bash_values(const char *path, const char *summary, const cli_command
     }
 }
 
-/* ---- zsh: the bash functions serve; fish: one line an option ---- */
+/* ---- zsh: the bash functions serve; fish: one line per option ---- */
 
 static void zsh_begin(void) {
     fputs("#compdef qkv\n# zsh completion for qkv; use: source <(qkv completion zsh)\n"

@@ -119,7 +119,7 @@ static const act acts[] = {
     {.data = "reviews",
      .task = "classify",
      .train_rows = 8000,
-     .intro = "A Transformer learns to tell good reviews from bad ones. The reviews are made up: "
+     .intro = "A Transformer learns to tell good reviews from bad ones. The reviews are synthetic: "
               "some remarks, then a\nverdict that counts; words alone do not tell it (\"anything "
               "but dull\").",
      .set = {"tokenizer=word", "d_model=64", "layers=2", "heads=4", "d_ff=128", "max_len=64",

@@ -1,4 +1,4 @@
-/* qkv embed DIR: lines on stdin, one vector a line on stdout, in order, as they come. */
+/* qkv embed DIR: lines on stdin, one vector per line on stdout, in order, as they come. */
 #include "vectors.h"
 
 static const cli_option options[] = {
@@ -9,7 +9,7 @@ static const cli_option options[] = {
      .min = 1,
      .max = 9,
      .help = "significant digits; 9 give a float back exactly"},
-    {.name = "json", .kind = CLI_FLAG, .help = "a JSON array a line"},
+    {.name = "json", .kind = CLI_FLAG, .help = "a JSON array per line"},
     CLI_OPTION_TREES,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
@@ -43,10 +43,11 @@ const cli_command command_embed = {
     .usage = "DIR [options] < lines",
     .examples = "echo \"a fine film\" | qkv embed reviews\n"
                 "qkv embed reviews --json < lines.txt > vectors.jsonl\n",
-    .about = "Prints one vector a line: the pooled output of the encoder (of a language model: the "
-             "mean of its\n"
-             "last layer), numbers separated by blanks. The same line gives the same vector "
-             "whatever stands beside it.",
+    .about =
+        "Prints one vector per line: the pooled output of the encoder (of a language model: the "
+        "mean of its\n"
+        "last layer), numbers separated by blanks. The same line gives the same vector "
+        "whatever stands beside it.",
     CLI_OPTIONS(options),
     .min_rest = 1,
     .max_rest = 1,

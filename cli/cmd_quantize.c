@@ -1,4 +1,4 @@
-/* qkv quantize DIR OUT --to int8: a model folder in fewer bits, and what it costs. */
+/* qkv quantize DIR OUT --to int8: a model folder quantized, and what it costs. */
 #include "command.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static const cli_option options[] = {
      .kind = CLI_CHOICE,
      .value = "int8|int4|bf16",
      .initial = "int8",
-     .help = "bits of a weight: 8 with a scale a row, 4 with a scale for 32 of them, or 16"},
+     .help = "bits of a weight: 8 with a scale per row, 4 with a scale for 32 of them, or 16"},
     {.name = "data",
      .kind = CLI_LIST,
      .value = "FILE",

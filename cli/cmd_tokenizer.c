@@ -31,14 +31,14 @@ static const cli_option encode_options[] = {
      .initial = "0",
      .min = 0,
      .max = 1e9,
-     .help = "cut a line after so many tokens (0: no limit)"},
+     .help = "cut a line after N tokens (0: no limit)"},
     {.name = "pad",
      .kind = CLI_INT,
      .value = "N",
      .initial = "0",
      .min = 0,
      .max = 1e9,
-     .help = "fill a line up to so many tokens with the padding token"},
+     .help = "fill a line up to N tokens with the padding token"},
     {.name = "explain",
      .kind = CLI_FLAG,
      .help = "tell step by step how each line becomes tokens, instead of printing ids"},
@@ -223,7 +223,7 @@ static const cli_command command_info = {
     .usage = "TOK [FILE…] [options]",
     .examples = "qkv tokenizer info tokenizer.json reviews.txt\n",
     .about = "What the tokenizer is made of; with text files, how it does on their lines: tokens a "
-             "word, bytes a token,\n"
+             "word, bytes per token,\n"
              "unknown tokens.",
     CLI_OPTIONS(info_options),
     .min_rest = 1,

@@ -74,7 +74,7 @@ static const cli_option train_options[] = {
      .initial = "0",
      .min = 0,
      .max = 1e15,
-     .help = "train on so many lines, drawn at random (0: on all)"},
+     .help = "lines to train on, drawn at random (0: all)"},
     {.name = "seed", .kind = CLI_INT, .value = "N", .initial = "1", .help = "of the sample"},
     CLI_OPTION_THREADS,
     CLI_OPTION_JSON,

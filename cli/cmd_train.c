@@ -20,7 +20,7 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      .value = "DIR",
      .help = "folder of the run and the model; a run that is there goes on"},
-    {.name = "overwrite", .kind = CLI_FLAG, .help = "begin anew where there is a run"},
+    {.name = "overwrite", .kind = CLI_FLAG, .help = "replace the run that is there, from step 0"},
     {.name = "preset",
      .kind = CLI_TEXT,
      .value = "NAME",

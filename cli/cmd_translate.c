@@ -1,4 +1,4 @@
-/* qkv translate DIR: lines on stdin, one translation a line on stdout, in order, as they come. */
+/* qkv translate DIR: lines on stdin, one translation per line on stdout, in order, as they come. */
 #include "command.h"
 #include "input_lines.h"
 
@@ -70,7 +70,7 @@ static const cli_option options[] = {
              "the same"},
     {.name = "json",
      .kind = CLI_FLAG,
-     .help = "one JSON object a line: text, log_prob, score, tokens' log_probs, …"},
+     .help = "one JSON object per line: text, log_prob, score, tokens' log_probs, …"},
     CLI_OPTION_TREES,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,

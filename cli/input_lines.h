@@ -28,7 +28,7 @@ typedef struct cli_lines {
      .help = "lines end in NUL instead of a line end, on both sides"},                             \
     {                                                                                              \
         .name = "max-wait", .kind = CLI_REAL, .value = "MS", .initial = "0", .min = 0,             \
-        .max = 60000, .help = "wait so many milliseconds for more lines, to answer them together"  \
+        .max = 60000, .help = "milliseconds to wait for more lines, to answer them together"       \
     }
 cli_lines cli_lines_of(const cli_args *a);
 static inline char cli_lines_end(const cli_lines *l) {

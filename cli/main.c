@@ -143,20 +143,20 @@ static int dispatch(int argc, char **argv) {
     return run_entry(entry, argc > 3 ? 2 : 1, argv + 2);
 }
 
-/* A thread that waits for another spins, some milliseconds long unless told otherwise, and the one it
- * waits for may need just that core when another program keeps the other busy: a hundred times slower.
- * Told otherwise, it sleeps soon. OpenMP's library asks only once, before main: hence the new start. */
-static void wait_politely(char **argv) {
+/* Waiting OpenMP threads spin for milliseconds by default and can starve the thread they wait for
+ * (a hundred times slower beside another busy program). libgomp reads GOMP_SPINCOUNT only when it
+ * is loaded, before main, so we re-exec with it set. */
+static void set_spin_count(char **argv) {
     if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return;
     char self[4096]; /* by its own name, as which others know the process */
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0 || setenv("GOMP_SPINCOUNT", "3000", 1) != 0) return;
     self[n] = 0;
-    execv(self, argv); /* refused: it goes on as it is */
+    execv(self, argv); /* when it fails, we go on without */
 }
 
 int main(int argc, char **argv) {
-    wait_politely(argv);
+    set_spin_count(argv);
     int code = dispatch(argc, argv);
     /* A full disk shows only when the last of the output is written. */
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -6,7 +6,7 @@
 #include "input_lines.h"
 
 typedef struct cli_vectors {
-    size_t width; /* numbers a line */
+    size_t width; /* numbers per line */
     qkv_status (*compute)(const qkv_text_model *m, const qkv_text *lines, size_t n, float *out);
     /* Prints the answer to one line, without its end; may destroy the numbers. */
     void (*print)(const cli_args *a, const qkv_text_model *m, float *numbers, size_t width);

@@ -71,11 +71,11 @@ static qkv_tensor *loss_of(qkv_tape *t, agreement *m, const int32_t *ids, const 
     const qkv_place place = {
         .layout = layout, .rows = BATCH * LENGTH, .pos = pos, .n_positions = LENGTH};
     const qkv_pass pass = {.place = place,
-                           .moments = qkv_position_begin(t, &m->stack.position, &place)};
+                           .terms = qkv_position_begin(t, &m->stack.position, &place)};
     qkv_tensor *x = qkv_embedding(t, qkv_of(m->table),
                                   &(qkv_embedding_spec){.ids = ids,
                                                         .rows = BATCH * LENGTH,
-                                                        .position = pass.moments.table,
+                                                        .position = pass.terms.table,
                                                         .pos = pos}); /* (B·L, D) */
     x = qkv_stack_apply(t, &m->stack, x, &pass);
     x = qkv_pool(t, x, layout, QKV_POOL_MEAN); /* (B, D) */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # make fuzz: every target of fuzz.def under libFuzzer with address and undefined-behaviour sanitizers.
 #   SECONDS_EACH=600 fuzz/run.sh [TARGET…]     more time; only these targets
-#   RUNS=1000000 fuzz/run.sh [TARGET…]         until each has run so many inputs, however long it takes
+#   RUNS=1000000 fuzz/run.sh [TARGET…]         until each has run that many inputs, however long it takes
 #   MAX_LEN=200 fuzz/run.sh [TARGET…]          smaller inputs (4096 bytes)
 #   COMPARED=no fuzz/run.sh [TARGET…]          twice as fast, without watching comparisons: for texts, which have no form to guess
 # What is found is left in build/fuzz/<target>/ : put it into tests/corpus/<target>/ once it is mended.
@@ -34,7 +34,8 @@ for target in $targets; do
     clang $flags -fsanitize=fuzzer,$checks "$out/entry.c" "$objects"/*.o $(pkg-config --libs libutf8proc libpcre2-8) -lm \
         -o "$out/run"
     echo "== fuzz $target $limit"
-    # Leaks are looked for at the end: what a target keeps (tokenizers, scratch memory) would be searched for after each input.
+    # Leaks are looked for at the end: what a target keeps (tokenizers, scratch memory) would be
+    # searched for after each input.
     OMP_NUM_THREADS=1 "$out/run" "$limit" -detect_leaks=0 -timeout=20 -rss_limit_mb=1024 -entropic=0 -max_len=${MAX_LEN:-4096} \
         -print_final_stats=1 -artifact_prefix="$out/" "$out/corpus" "tests/corpus/$target" 2> "$out/log" || status=1
     grep -E 'stat::number_of_executed_units|stat::average_exec|SUMMARY|ERROR' "$out/log" || true

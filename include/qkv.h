@@ -6,7 +6,7 @@
  *         return 1;
  *     }
  *     qkv_text line = {"what a lovely film", 18};
- *     float p[2];                                   // one probability a class
+ *     float p[2];                                   // one probability per class
  *     if (qkv_classify(m, &line, 1, p) == QKV_OK)
  *         printf("%s %.3f\n", qkv_text_model_label(m, 0), p[0]);
  *     qkv_text_model_close(m);
@@ -51,9 +51,9 @@ QKV_API const char *qkv_error(void);
 /* "0.1.0" */
 QKV_API const char *qkv_version(void);
 
-/* Threads that calls from this thread use; 0 asks for every core this process may run on. They are
- * OpenMP's. Where other programs are busy too, start yours with GOMP_SPINCOUNT=3000 in its
- * environment (as the command does): else those that wait spin, on cores that others need. */
+/* Threads that calls from this thread use; 0 asks for every core this process may run on. Threads
+ * come from OpenMP; on a shared machine set GOMP_SPINCOUNT=3000 in the environment (as the command
+ * does), so that idle ones sleep. */
 QKV_API void qkv_threads_set(int n);
 QKV_API int qkv_threads(void);
 
@@ -132,7 +132,7 @@ typedef enum qkv_tok_kind {
     QKV_TOK_BPE,
     QKV_TOK_UNIGRAM,
     QKV_TOK_WORDPIECE,
-    QKV_TOK_CHAR, /* one token a character, blanks and line ends included; `split` is not asked */
+    QKV_TOK_CHAR, /* one token per character, blanks and line ends included; `split` is not asked */
     QKV_TOK_WORD,
     QKV_TOK_KINDS
 } qkv_tok_kind;
@@ -161,7 +161,7 @@ typedef struct qkv_tok_train {
     double coverage;     /* share of all characters that get a token; 0: 0.9995 (Unigram), else 1 */
     size_t max_alphabet; /* most characters that get a token; 0: as many as fit */
     size_t max_piece;    /* characters in a piece; 0: 16 (Unigram), else no limit */
-    size_t sample_lines; /* train on so many lines, drawn by `seed`; 0: on all */
+    size_t sample_lines; /* lines to train on, drawn by `seed`; 0: all */
     uint64_t seed;
     void (*progress)(void *user, const char *stage, double share); /* may be NULL */
     void *user;
@@ -361,7 +361,7 @@ typedef struct qkv_train_request {
                                   weights; or NULL */
     const char *const *set;   /* "key=value" of the model's and the training's settings; NULL at
                                   the end; or NULL */
-    bool overwrite;           /* begin anew where there is a run */
+    bool overwrite;           /* replace the run that is there, from step 0 */
     bool (*progress)(void *user, const qkv_progress *p); /* may be NULL; false asks to stop */
     void *user;
 } qkv_train_request;
@@ -393,7 +393,7 @@ QKV_API void qkv_lr_search_free(qkv_lr_search *s);
 /* TABLE: with a chart for the terminal. */
 QKV_API qkv_status qkv_lr_search_show(const qkv_lr_search *s, qkv_show how, char **text);
 
-/* Writes made-up data to a file, the same rows for the same seed: "reviews" (label<TAB>text),
+/* Writes synthetic data to a file, the same rows for the same seed: "reviews" (label<TAB>text),
  * "numbers" (words<TAB>digits). Rows that are held out are never among those to train on,
  * whatever the seeds. */
 QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, bool held_out,
@@ -514,7 +514,7 @@ typedef struct qkv_link {
 } qkv_link;
 
 typedef struct qkv_translation {
-    const char *text; /* NUL-terminated; NULL: the beam did not find so many */
+    const char *text; /* NUL-terminated; NULL: the beam found fewer hypotheses */
     size_t len;
     double score, log_prob; /* what it was ranked by; of the whole text, natural logarithm */
     const int32_t *ids;     /* its tokens, and the log-probability of each */
@@ -634,7 +634,7 @@ QKV_API qkv_status qkv_attention_show(const qkv_attention_parts *a,
 
 /* Numbers in the vector of a text: the model's width. */
 QKV_API size_t qkv_embed_width(const qkv_text_model *m);
-/* One vector a text (n rows of qkv_embed_width floats): the encoder's pooled output as the
+/* One vector per text (n rows of qkv_embed_width floats): the encoder's pooled output as the
  * classifier sees it, the mean of the encoder's (translate, mlm) or of the decoder's (lm) rows
  * otherwise. Results do not depend on what else is embedded.
  * May be called from several threads with one model. */
@@ -695,7 +695,7 @@ QKV_API void qkv_evaluation_free(qkv_evaluation *e);
 QKV_API qkv_status qkv_evaluation_show(const qkv_evaluation *e, qkv_show how, char **text);
 
 typedef struct qkv_score_request {
-    const char *hypotheses;        /* a file of translations, one a line */
+    const char *hypotheses;        /* a file of translations, one per line */
     const char *const *references; /* files that answer it line by line; NULL at the end */
     const char *tokenize;          /* BLEU's words: "13a", "intl", "char", "none"; NULL: 13a */
 } qkv_score_request;

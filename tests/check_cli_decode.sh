@@ -15,7 +15,7 @@ small="--threads 1 --set d_model=32 --set layers=1 --set heads=2 --set dropout=0
 
 printf 'a b c\n\nb\nb c a a\nc a\n' >lines
 "$qkv" translate t --threads 1 <lines >together || fail translate
-[ "$(wc -l <together)" -eq 5 ] || fail "one translation a line"
+[ "$(wc -l <together)" -eq 5 ] || fail "one translation per line"
 [ "$(sed -n 1p together)" = "A B C" ] || fail "translation: $(sed -n 1p together)"
 [ -z "$(sed -n 2p together)" ] || fail "nothing becomes nothing"
 while IFS= read -r line; do printf '%s\n' "$line" | "$qkv" translate t --threads 1; done <lines >alone
@@ -33,7 +33,7 @@ cmp -s together short || fail "the shortlist of so small a vocabulary changed a 
 while IFS= read -r line; do printf '%s\n' "$line" | "$qkv" translate t --shortlist; done <lines >out
 cmp -s short out || fail "translate --shortlist: alone is not together"
 "$qkv" quantize t t8 --to int8 >/dev/null || fail "quantize a translator"
-"$qkv" translate t8 --shortlist <lines >out || fail "the shortlist of a quantised model"
+"$qkv" translate t8 --shortlist <lines >out || fail "the shortlist of a quantized model"
 rm t8/shortlist.safetensors
 got=0; "$qkv" translate t8 --shortlist <lines >out 2>err || got=$?
 [ "$got" -eq 2 ] && grep -q "no shortlist" err || fail "a shortlist that is not there gave $got"

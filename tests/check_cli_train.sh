@@ -20,7 +20,7 @@ printf 'the film was fine\0the film was dull\0' | "$qkv" classify m -0 --json >o
 [ "$(tr '\0' '\n' <out0 | grep -c '^{"label":"[a-z]*","probability":[0-9.]*}$')" -eq 2 ] || fail "classify -0 --json"
 i=0; while [ $i -lt 40 ]; do printf 'the film '; i=$((i + 1)); done | "$qkv" classify m --all --json >out1 2>err || fail "a long line"
 grep -q '^{"[a-z]*":[0-9.]*,"[a-z]*":' out1 && grep -q 'longer than the model reads' err || fail "a long line is cut and said so"
-[ "$(wc -l <out)" -eq 3 ] || fail "one answer a line"
+[ "$(wc -l <out)" -eq 3 ] || fail "one answer per line"
 sed -n 1p out | grep -q '^good	[01]\.[0-9]*$' || fail "first answer: $(sed -n 1p out)"
 sed -n 3p out | grep -q '^bad	' || fail "third answer: $(sed -n 3p out)"
 "$qkv" eval m --data rows.tsv --json >out || fail eval

@@ -1,12 +1,14 @@
 #!/bin/sh
-# The same commands give the same bits as ever: weights, settings, tokenizers, shortlists, answers; and folders of earlier
-# versions open, answer and go on. The rows are in golden/same_bits.txt; how a row is read is said there.
+# The same commands give the same bits as ever: weights, settings, tokenizers, shortlists, answers;
+# and folders of earlier versions open, answer and go on. The rows are in golden/same_bits.txt; how
+# a row is read is said there.
 #   check_same_bits.sh BUILD_FOLDER       checks
-#   check_same_bits.sh --record PROGRAM   writes the table anew from what PROGRAM gives (when bits are meant to change)
+#   check_same_bits.sh --record PROGRAM   rewrites the table from what PROGRAM gives (when bits are meant to change)
 #   check_same_bits.sh --print PROGRAM    prints what the table would be, with the instruction set that QKV_ISA or the CPU chooses
 # The table holds for the instruction set "plain", which every machine has. Its arithmetic is fixed (no contraction, no
-# fast-math), but exp, log, pow, sin and cos of doubles come from libm: recorded with glibc 2.36, whose versions for CPUs with
-# FMA are switched off below. With another libm last bits may differ; then compare two programs with --print.
+# fast-math), but exp, log, pow, sin and cos of doubles come from libm: recorded with glibc 2.36,
+# whose versions for CPUs with FMA are switched off below. With another libm last bits may differ;
+# then compare two programs with --print.
 golden=$(cd "$(dirname "$0")" && pwd)/golden
 table=$golden/same_bits.txt
 mode=--check

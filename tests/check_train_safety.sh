@@ -1,8 +1,9 @@
 #!/bin/sh
-# A run that is killed at random moments, and one whose disk fills up, lose nothing: they end with the bits of a run never
-# disturbed.
+# A run that is killed at random moments, and one whose disk fills up, lose nothing: they end with
+# the bits of a run never disturbed.
 #   check_train_safety.sh BUILD_FOLDER [KILLS [DISK_SIZES [SEED]]]
-# The disk is a small tmpfs in a mount namespace of our own; where that is not allowed the part is left out, and says so.
+# The disk is a small tmpfs in a mount namespace of our own; where that is not allowed the part is
+# left out, and says so.
 . "$(dirname "$0")/scratch.sh"
 kills=${2:-5} sizes=${3:-4} seed=${4:-1}
 

@@ -1,5 +1,5 @@
 """Compares `qkv score` with sacrebleu: python compare_scores.py QKV [HYP REF]…
-Without files: on made-up lines over characters that the tokenisations treat differently."""
+Without files: on synthetic lines over characters that the tokenisations treat differently."""
 import json
 import random
 import subprocess
@@ -14,7 +14,7 @@ ALPHABET = list("abcAB019..,,--'\"()<>&;:!?/\\$%+=*#@[]{}|~^_` \t") + \
      "\U0001f600", "e\u0301", "&quot;", "&amp;", "&lt;", "<skipped>", "5.5", "ab", " the ", " cat "]
 
 
-def made_up(rng, lines):
+def synthetic(rng, lines):
     hyp, ref = [], []
     for _ in range(lines):
         line = [rng.choice(ALPHABET) for _ in range(rng.randrange(60))]
@@ -52,7 +52,7 @@ def main():
         worst = max(worst, compare(qkv, hyp, hyp, ref))
     for seed in range(0 if files else 5):
         with tempfile.TemporaryDirectory() as folder:
-            for name, lines in zip("hr", made_up(random.Random(seed), 300)):
+            for name, lines in zip("hr", synthetic(random.Random(seed), 300)):
                 with open(f"{folder}/{name}", "w", encoding="utf-8", newline="\n") as f:
                     f.writelines(line + "\n" for line in lines)
             worst = max(worst, compare(qkv, f"seed {seed}", f"{folder}/h", f"{folder}/r"))

@@ -4,8 +4,8 @@
     compare_training.py QKV TEXT [--size N] [--lines N] [--check LINES]
 
 On the same text: BPE's merges must equal those of `tokenizers`' trainer, in order, up to ties; every file that
-qkv wrote must load there and give the same ids on every line; Unigram's log-likelihood a word must be at most
-0.5 % worse than SentencePiece's at the same size; WordPiece is compared by tokens a word. The exit code is the
+qkv wrote must load there and give the same ids on every line; Unigram's log-likelihood per word must be at most
+0.5 % worse than SentencePiece's at the same size; WordPiece is compared by tokens per word. The exit code is the
 verdict. Needs the packages tokenizers and sentencepiece."""
 import argparse
 import collections
@@ -34,14 +34,14 @@ def train(args, text, out, *options):
 
 
 def ids_of(args, path, text):
-    """qkv's ids, one list a line."""
+    """qkv's ids, one list per line."""
     with open(text, "rb") as lines:
         out = subprocess.run([args.qkv, "tokenizer", "encode", path], stdin=lines, check=True, capture_output=True)
     return [[int(i) for i in line.split()] for line in out.stdout.decode().split("\n")[:-1]]
 
 
 def same_ids(args, name, path, text, lines):
-    """The file loads in `tokenizers` and gives the same ids; returns tokens a word."""
+    """The file loads in `tokenizers` and gives the same ids; returns tokens per word."""
     peer = Tokenizer.from_file(path)
     ours = ids_of(args, path, text)
     theirs = [e.ids for e in peer.encode_batch(lines)]
@@ -70,7 +70,7 @@ def compare_merges(args, name, path, lines, **options):
 
 
 def likelihood(pieces, words):
-    """Log-probability a word, all segmentations summed."""
+    """Log-probability per word, all segmentations summed."""
     total = count = 0
     for word, n in words.items():
         way = [1.0] + [0.0] * len(word)
@@ -99,7 +99,7 @@ def compare_unigram(args, path, text, lines):
     words = {w: n for w, n in words.items() if len(w) < 60 and set(w) <= shared}
     a, b = likelihood(ours, words), likelihood(theirs, words)
     report(len(ours) == len(theirs), f"unigram: {len(ours)} pieces, sentencepiece {len(theirs)}")
-    report(a > b * 1.005, f"unigram: {a:.4f} nats a word, sentencepiece {b:.4f}: {100 * (b - a) / b:+.2f} %")
+    report(a > b * 1.005, f"unigram: {a:.4f} nats per word, sentencepiece {b:.4f}: {100 * (b - a) / b:+.2f} %")
 
 
 def main():
@@ -128,7 +128,7 @@ def main():
             path = os.path.join(folder, f"{kind}-{split}.json")
             train(args, text, path, "--kind", kind, "--split", split)
             rate = same_ids(args, f"{kind} {split}", path, sample, check)
-            print(f"      {kind} {split}: {rate:.4f} tokens a word")
+            print(f"      {kind} {split}: {rate:.4f} tokens per word")
             if options is not None:
                 compare_merges(args, f"{kind} {split}", path, lines, **options)
             if (kind, split) == ("unigram", "metaspace"):
@@ -136,7 +136,7 @@ def main():
         path = os.path.join(folder, "by-count.json")
         train(args, text, path, "--kind", "wordpiece", "--by-count")
         rate = same_ids(args, "wordpiece by count", path, sample, check)
-        print(f"      wordpiece by count: {rate:.4f} tokens a word")
+        print(f"      wordpiece by count: {rate:.4f} tokens per word")
         peer = Tokenizer.from_file(path)
         specials = [t["content"] for t in json.load(open(path, encoding="utf8"))["added_tokens"]]
         peer.train_from_iterator(lines, trainers.WordPieceTrainer(
@@ -145,7 +145,7 @@ def main():
         report(len(ours & theirs) >= 0.99 * len(ours), f"wordpiece by count: {len(ours & theirs)} of {len(ours)} tokens "
                "are also learned by tokenizers")
         rate = sum(len(e.ids) for e in peer.encode_batch(check)) / sum(len(line.split()) for line in check)
-        print(f"      tokenizers' wordpiece: {rate:.4f} tokens a word")
+        print(f"      tokenizers' wordpiece: {rate:.4f} tokens per word")
     sys.exit(failures > 0)
 
 

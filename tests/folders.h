@@ -1,5 +1,5 @@
 /* Model folders for tests: tiny models of every task,
- * trained for a step or two on made-up rows in memory. */
+ * trained for a step or two on synthetic rows in memory. */
 #ifndef QKV_TESTS_FOLDERS_H
 #define QKV_TESTS_FOLDERS_H
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Whole test sets in any batching, order and number of threads: the answers are the same bytes.
-#   long_batching.sh QKV CLASSIFIER REVIEWS TRANSLATOR SENTENCES      (texts, one a line)
+#   long_batching.sh QKV CLASSIFIER REVIEWS TRANSLATOR SENTENCES      (texts, one per line)
 set -eu
 qkv=$1 classifier=$2 reviews=$3 translator=$4 sentences=$5
 dir=$(mktemp -d)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Two ranks in two network namespaces, which reach each other only over a pair of virtual cards: MPI over TCP, as between two
-# machines. Needs root, ip and Open MPI; says so and passes where one is missing. long_mpi_netns.sh BUILD
+# Two ranks in two network namespaces, which reach each other only over a pair of virtual cards: MPI
+# over TCP, as between two machines. Needs root, ip and Open MPI; says so and passes where one is
+# missing. long_mpi_netns.sh BUILD
 set -eu
 if [ -x "$1/qkv-mpi" ]; then qkv=$(cd "$1" && pwd)/qkv-mpi; else qkv=$(cd "$1" && pwd)/qkv; fi
 skip() { echo "mpi over namespaces: left out, $*"; exit 0; }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Many sessions on many threads under the thread sanitizer: 64 on 8 threads for a minute (QKV_TEST_SECONDS changes that).
+# Many sessions on many threads under the thread sanitizer: 64 on 8 threads for a minute
+# (QKV_TEST_SECONDS changes that).
 set -eu
 cd "$(dirname "$0")/.."
 cmake --preset tsan > /dev/null

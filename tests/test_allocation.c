@@ -10,7 +10,7 @@ static small_batch batch;
 static void steps_allocate_nothing(void **state) {
     (void)state;
     qkv_tape t;
-    qkv_threads_set(1); /* with more, which of them first meets a kernel's largest item is chance */
+    qkv_threads_set(1); /* with more, which of them first gets a kernel's largest item is chance */
     small_init(&model);
     assert_ok(qkv_tape_init(&t));
     small_batch_make(&batch, 48, 38, 1);
@@ -32,15 +32,17 @@ static qkv_status life(void) {
     if (status == QKV_OK) status = small_step(&t, &model, &batch, 1, NULL);
     if (status == QKV_OK) status = small_step(&t, &model, &batch, 2, NULL);
     qkv_tape_free(&t);
-    qkv_kern_release();
+    qkv_kern_scratch_free();
     return status;
 }
 
-/* With one thread the number of allocations is always the same; with several it depends on which of them takes what. */
+/* With one thread the number of allocations is always the same; with several it depends on which of
+ * them takes what. */
 static void sweep(int threads, bool forever) {
     qkv_threads_set(threads);
-    qkv_kern_release();
-    /* Threads, and what they keep for ever, exist from here on: on a busy machine one of them may get no work at first. */
+    qkv_kern_scratch_free();
+    /* Threads, and what they keep for ever, exist from here on: on a busy machine one of them may
+     * get no work at first. */
     for (int i = 0; i < 50; i++) assert_ok(life());
     const uint64_t live = qkv_mem_count().live, before = qkv_mem_count().allocations;
     assert_ok(life());

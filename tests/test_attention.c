@@ -243,7 +243,7 @@ static void look(const qkv_attention *a, int32_t s, int32_t i, bool *seen) {
                 seen[j] = true;
 }
 
-/* The gradients of the reference, one array a tensor, laid out as the kernel's. */
+/* The gradients of the reference, one array per tensor, laid out as the kernel's. */
 typedef struct wanted {
     double *out, *lse, *dq, *dk, *dv, *dbias, *drel_k, *drel_v, *block;
     double *p, *dp, *factor; /* one row */
@@ -504,7 +504,7 @@ static void what_memory_held_does_not_matter(void **state) {
             problem_free(&p);
         }
     qkv_threads_set(0);
-    qkv_kern_release();
+    qkv_kern_scratch_free();
 }
 
 /* Gradients that nobody asks for may be left out, and the others keep their bits. */
@@ -566,12 +566,12 @@ static void memory_that_runs_out_is_reported(void **state) {
     (void)state;
     problem p;
     problem_make(&p, 0);
-    qkv_kern_release();
+    qkv_kern_scratch_free();
     qkv_mem_fail(1, true);
     assert_false(qkv_kern_get()->attention(&p.a));
     qkv_mem_fail(0, false);
     assert_true(qkv_kern_get()->attention(&p.a));
-    qkv_kern_release();
+    qkv_kern_scratch_free();
     qkv_mem_fail(1, true);
     assert_false(qkv_kern_get()->attention_grad(&p.a, &p.g));
     qkv_mem_fail(0, false);

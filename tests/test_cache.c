@@ -44,7 +44,7 @@ static qkv_tokenizer *tokenizer_of(const char *alphabet) {
 
 static const char *const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789 .\n\t";
 
-/* Through the cache, held against plain tokenising; returns whether the file was made anew. */
+/* Through the cache, held against plain tokenising; returns whether the file was rewritten. */
 static bool through(const qkv_tokenizer *tok, const qkv_corpus *c, const bool *take,
                     const qkv_tokenise_spec *spec) {
     qkv_encoded plain, cached;

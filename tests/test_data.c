@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "data/batcher.h"
 #include "data/corpus.h"
-#include "data/made_up.h"
+#include "data/synthetic.h"
 
 #include <unistd.h>
 
@@ -327,16 +327,16 @@ static bool has_line(const qkv_buf *text, const char *line, size_t n) {
 
 /* Rows that are held out are not among those to train on, even of other seeds;
  * the same seed gives the same rows. */
-static void made_up_rows(void **state) {
+static void synthetic_rows(void **state) {
     (void)state;
     static const char *const names[] = {"reviews", "numbers"};
     for (size_t k = 0; k < 2; k++) {
-        const qkv_made_up *m = qkv_made_up_find(names[k]);
+        const qkv_synthetic *m = qkv_synthetic_find(names[k]);
         assert_non_null(m);
         qkv_buf train = {0}, again = {0}, test = {0};
-        qkv_made_up_rows(m, 1, 3000, false, &train);
-        qkv_made_up_rows(m, 1, 3000, false, &again);
-        qkv_made_up_rows(m, 2, 300, true, &test);
+        qkv_synthetic_rows(m, 1, 3000, false, &train);
+        qkv_synthetic_rows(m, 1, 3000, false, &again);
+        qkv_synthetic_rows(m, 2, 300, true, &test);
         assert_int_equal(train.status | again.status | test.status, QKV_OK);
         assert_int_equal(train.len, again.len);
         assert_memory_equal(train.data, again.data, train.len);
@@ -350,13 +350,13 @@ static void made_up_rows(void **state) {
         qkv_buf_free(&again);
         qkv_buf_free(&test);
     }
-    assert_null(qkv_made_up_find("novels"));
+    assert_null(qkv_synthetic_find("novels"));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_cover),   cmocka_unit_test(grouping_is_by_length),
-        cmocka_unit_test(made_up_rows),    cmocka_unit_test(windows_of_a_stream),
+        cmocka_unit_test(synthetic_rows),  cmocka_unit_test(windows_of_a_stream),
         cmocka_unit_test(refusals),        cmocka_unit_test(labelled_forms),
         cmocka_unit_test(labelled_errors), cmocka_unit_test(parallel_forms),
         cmocka_unit_test(stream_is_whole),

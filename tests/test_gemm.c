@@ -374,7 +374,7 @@ static void test_memory(void **state) {
     (void)state;
     FOR_EACH_SET(kern) {
         problem p = make(40, 40, 40, (traits){.b_trans = true});
-        qkv_kern_release();
+        qkv_kern_scratch_free();
         qkv_mem_fail(1, true);
         const bool ok = kern->gemm(&p.g);
         qkv_mem_fail(0, false);

@@ -218,7 +218,7 @@ static void transliteration_equals_its_reference(void **state) {
     check_transliteration("aren-transliteration", 1e-4, true);
 }
 
-/* Quantised weights are near the float ones; what they decode to is theirs. */
+/* Quantized weights are near the float ones; what they decode to is theirs. */
 static void transliteration_in_integers_is_near(void **state) {
     (void)state;
     check_transliteration("aren-transliteration-i16", 0.02, true);

@@ -81,7 +81,7 @@ static float float_of(uint32_t bits) {
 }
 
 #define SAMPLE 4096
-/* Floats are stepped through by their bits, so all exponents are met alike. */
+/* Floats are stepped through by their bits, so all exponents are covered alike. */
 static void functions_are_accurate(void **state) {
     (void)state;
     FOR_SETS for (size_t i = 0; i < N_FUNCTIONS; i++) {

@@ -1,5 +1,5 @@
-/* The cache of keys and values: after any sequence of passes, selections and cuts every sequence has
- * its own rows, in all layers, though sequences share them. */
+/* The cache of keys and values: after any sequence of passes, selections and cuts every sequence
+ * has its own rows, in all layers, though sequences share them. */
 #include "harness.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Models: the properties of attention, worked values of positions, refusals, and the invariants that
- * all architectures share: cached = full, packed = alone, any threads = the same bits. */
+/* Models: the properties of attention, worked values of positions, refusals, and the invariants
+ * that all architectures share: cached = full, packed = alone, any threads = the same bits. */
 #include "task/task.h"
 #include "tiny.h"
 
@@ -173,7 +173,8 @@ static void test_rope(void **state) {
     }
 }
 
-/* Without a longest length a model runs beyond max_len; learned positions refuse it with a way out. */
+/* Without a longest length a model runs beyond max_len; learned positions refuse it with a way
+ * out. */
 static void test_beyond_max_len(void **state) {
     (void)state;
     static const char *const free_length[] = {"sinusoidal", "rope",     "alibi",

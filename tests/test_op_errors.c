@@ -1,5 +1,5 @@
-/* Bad arguments at the level of ops: an error that names the op, the shapes and the first offending element; the tape
- * stays usable, and nothing is computed after the first error. */
+/* Bad arguments at the level of ops: an error that names the op, the shapes and the first offending
+ * element; the tape stays usable, and nothing is computed after the first error. */
 #include "harness.h"
 #include "ops/ops.h"
 
@@ -17,7 +17,8 @@ static void begin(qkv_mode mode) {
     qkv_tape_begin(&tape, mode, 1, 1);
 }
 
-/* The last op must have failed with these words; ops after it do nothing; the next step works again. */
+/* The last op must have failed with these words; ops after it do nothing; the next step works
+ * again. */
 #define assert_refused(call, words)                                                                \
     do {                                                                                           \
         begin(QKV_TRAIN);                                                                          \
@@ -191,7 +192,8 @@ static void losses(void **state) {
     x = tensor(1, 1);
     assert_fails(qkv_tape_backward(&tape, &x, 1), QKV_USAGE, "loss 0 depends on nothing");
 
-    /* gradients of a root are made for an upstream of 1: anything else must be refused, not wrong */
+    /* gradients of a root are made for an upstream of 1: anything else must be refused, not
+     * wrong */
     const qkv_xent_spec spec = {.targets = targets};
     for (int wrong = 0; wrong < 3; wrong++) {
         begin(QKV_TRAIN);

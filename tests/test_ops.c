@@ -144,14 +144,13 @@ static void bf16_is_near(void **state) {
     for_every_case(check_bf16);
 }
 
-/* ---- packed = alone: what else is in the batch changes no bit of a sequence's output or gradient
- * ---- */
+/* ---- packed = alone: the rest of the batch changes no bit of output or gradient ---- */
 
 typedef struct alone_case {
     const char *name;
     qkv_tensor *(*apply)(qkv_tape *t, qkv_tensor *x, qkv_layout layout, qkv_tensor *w);
     int64_t w_rows, w_cols;
-    bool pooled; /* one row a sequence */
+    bool pooled; /* one row per sequence */
 } alone_case;
 
 static qkv_tensor *apply_linear(qkv_tape *t, qkv_tensor *x, qkv_layout l, qkv_tensor *w) {

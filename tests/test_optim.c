@@ -9,8 +9,7 @@
 
 #include <math.h>
 
-/* ---- ten steps against PyTorch: values, gradients and rates as in golden/make_optim_golden.py
- * ---- */
+/* ---- ten steps against PyTorch: values, gradients and rates of make_optim_golden.py ---- */
 
 enum { N_SHAPES = 3 };
 static const int64_t shapes[N_SHAPES][2] = {{5, 7}, {9, 4}, {1, 6}};

@@ -1,4 +1,4 @@
-/* Weights in fewer bits on disk: written, mapped, used;
+/* Quantized weights on disk: written, mapped, used;
  * and files that are not what they should be. */
 #include "tiny.h"
 
@@ -48,7 +48,8 @@ static double loss_in_file(const char *settings, const char *path) {
     return loss;
 }
 
-/* f32 through a file has the same bits; fewer bits come close, the closer the more there are. */
+/* f32 through a file has the same bits; quantized ones come close, the closer the more bits they
+ * have. */
 static void formats(void **state) {
     (void)state;
     static const double bound[QKV_WEIGHT_FORMATS] = {0, 0.002, 0.01, 0.1};

@@ -461,7 +461,7 @@ static qkv_status read_and_encode(const void *file) {
 
 static void test_no_memory(void **state) {
     (void)state;
-    /* Without memory for the words that were met before, each is looked up. */
+    /* Without a cache of words, each is looked up. */
     assert_fails_cleanly(read_and_encode, WORDPIECE, 1);
     assert_fails_cleanly(read_and_encode, UNIGRAM, 1);
 }

@@ -406,7 +406,7 @@ static void same_for_any_threads(void **state) {
 /* ---- counting ---- */
 
 typedef struct lines {
-    size_t n, at, words; /* `words` numbers a line; numbers grow */
+    size_t n, at, words; /* `words` numbers per line; numbers grow */
     char text[256];
 } lines;
 

@@ -1,4 +1,4 @@
-/* Weights in fewer bits: rounding, and products with them in every instruction set
+/* Quantized weights: rounding, and products with them in every instruction set
  * against a plain reference. */
 #include "harness.h"
 

@@ -69,7 +69,7 @@ qkv_status qkv_quantize(const qkv_quantize_request *r, qkv_quantization *out) {
     qkv_weight_format to = QKV_WEIGHT_F32;
     *out = (qkv_quantization){0};
     if (!r->model || !r->out || !r->to || strcmp(r->model, r->out) == 0)
-        return qkv_fail(QKV_USAGE, "a model is quantised from one folder into another one");
+        return qkv_fail(QKV_USAGE, "a model is quantized from one folder into another one");
     QKV_TRY(format_of(r->to, &to));
     const qkv_status status = quantize(r, to, out);
     if (status != QKV_OK) qkv_quantization_free(out);

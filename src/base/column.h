@@ -1,6 +1,6 @@
 /* Columns: what a sequence may have beside its ids. All go one way, from the text (data/columns.h)
- * through the encoded data and the batch (qkv_tokens) to the part of the model that reads them; a new
- * one is a row of column.def and a function that makes it. */
+ * through the encoded data and the batch (qkv_tokens) to the part of the model that reads them; a
+ * new one is a row of column.def and a function that makes it. */
 #ifndef QKV_BASE_COLUMN_H
 #define QKV_BASE_COLUMN_H
 

@@ -1,6 +1,7 @@
 /* How sequences lie in a matrix of rows: packed one after another without padding, with gaps, or as
  * a list of rows (a KV cache, where sequences with a common prefix share its rows).
- * Sequence s owns rows start[s] … start[s] + len(s) − 1, or those that `rows` has at these places. */
+ * Sequence s owns rows start[s] … start[s] + len(s) − 1, or those that `rows` has at these
+ * places. */
 #ifndef QKV_BASE_LAYOUT_H
 #define QKV_BASE_LAYOUT_H
 

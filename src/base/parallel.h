@@ -2,10 +2,10 @@
  *
  * Gradients are sums over targets (task.h), so the sum over ranks is the gradient of the whole
  * batch and the result is that of one process with the same batch, but for the order of sums. That
- * order is the ranks' own: the flat store is cut into a segment a rank, and the owner of a segment
- * adds what the ranks have, from rank 0 upwards. So a run with N ranks has the same bits every
- * time. The owner alone keeps the optimiser's state of its segment and updates it; then the values
- * go round.
+ * order is the ranks' own: the flat store is cut into one segment per rank, and the owner of a
+ * segment adds what the ranks have, from rank 0 upwards. So a run with N ranks has the same bits
+ * every time. The owner alone keeps the optimiser's state of its segment and updates it; then the
+ * values go round.
  *
  * Ranks are the processes that an MPI launcher started (`mpirun -n 4 qkv train …`) of a build
  * with QKV_MPI; else there is one, and all of this costs nothing. A rank that dies takes the

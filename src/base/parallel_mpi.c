@@ -2,7 +2,7 @@
  * used: what an implementation may add up in an order of its own (MPI_Allreduce) is not asked to
  * add.
  *
- * Segments travel in blocks, so that scratch is one block a rank whatever the model's size. */
+ * Segments travel in blocks, so that scratch is one block per rank whatever the model's size. */
 #ifdef QKV_MPI
 #include "base/parallel.h"
 #include "base/mem.h"
@@ -160,7 +160,7 @@ static struct reduction {
     int n_sent, cap_sent;
     int64_t own_end; /* the own segment is summed from here on */
     mail in;         /* the receives of the block that ends there */
-    real *others;    /* what they fill: BLOCK elements a rank */
+    real *others;    /* what they fill: BLOCK elements per rank */
 } sum;
 
 /* Where the block of segment r that ends at `end` begins. */

@@ -1,5 +1,5 @@
 /* How the values of a matrix (rows = outputs, cols = inputs) are stored for inference; quantized
- * where the format has fewer bits than a float.
+ * where the format has less precision than a float.
  *
  * Rows lie one after another, so that a mapped file serves as it is, and a row can be looked up
  * (embeddings) as well as multiplied with. What a format is, is a row of the table:
@@ -8,9 +8,9 @@
  *   bf16   the upper half of a float; expanded when used, or multiplied as it is by rows rounded to
  *          bf16 where the CPU can
  *   int8   w ≈ scale[row]·q,             |q| ≤ 127
- *   int4   w ≈ scale[row][col / 32]·(q − 8),  1 ≤ q ≤ 15; a group of 32 is 16 bytes: elements 0 … 15
- *          in the low halves, 16 … 31 in the high ones. A row ends with a whole group, filled with
- *          q = 8 (zero). */
+ *   int4   w ≈ scale[row][col / 32]·(q − 8),  1 ≤ q ≤ 15; a group of 32 is 16 bytes:
+ *          elements 0 … 15 in the low halves, 16 … 31 in the high ones. A row ends with a whole
+ *          group, filled with q = 8 (zero). */
 #ifndef QKV_BASE_WEIGHT_FORMAT_H
 #define QKV_BASE_WEIGHT_FORMAT_H
 

@@ -1,5 +1,5 @@
-/* How texts become the columns beside their ids (base/column.h): the same functions for training data
- * and for texts that an opened model is asked about. */
+/* How texts become the columns beside their ids (base/column.h): the same functions for training
+ * data and for texts that an opened model is asked about. */
 #ifndef QKV_DATA_COLUMNS_H
 #define QKV_DATA_COLUMNS_H
 

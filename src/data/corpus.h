@@ -16,7 +16,7 @@
 typedef enum qkv_corpus_shape {
     QKV_CORPUS_LABELLED, /* label and text (and, for pairs, a second text) */
     QKV_CORPUS_PARALLEL, /* source and target */
-    QKV_CORPUS_LINES,    /* a text a line */
+    QKV_CORPUS_LINES,    /* one text per line */
     QKV_CORPUS_TAGGED,   /* a sentence whose words have labels */
     QKV_CORPUS_STREAM    /* running text, line ends included, in pieces of some kilobytes */
 } qkv_corpus_shape;

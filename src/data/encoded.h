@@ -28,8 +28,8 @@ typedef struct qkv_encoded {
     int32_t *label; /* n, or NULL */
     size_t ids_cap, seq_cap;
     int64_t n_seq; /* sequences added so far: n·sides when whole */
-    /* Columns beside the ids, those that are kept (start.n > 0): numbers start[i] … start[i + 1] − 1
-     * of cells are those of example i, of its first side. */
+    /* Columns beside the ids, those that are kept (start.n > 0): numbers start[i] … start[i + 1] −
+     * 1 of cells are those of example i, of its first side. */
     struct qkv_encoded_column {
         QKV_VEC(int32_t) cells;
         QKV_VEC(int64_t) start;

@@ -1,6 +1,6 @@
-/* CoNLL-U: a word a line in ten columns (ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC), a
- * blank line after each sentence, comments ("# text = …", "# label = …") before its words. Only ID,
- * FORM, HEAD and MISC are read.
+/* CoNLL-U: one word per line in ten columns (ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC),
+ * a blank line after each sentence, comments ("# text = …", "# label = …") before its words. Only
+ * ID, FORM, HEAD and MISC are read.
  *
  * A sentence must be a tree: words 1, 2, … in order, heads among 0 … n, no cycle. Everything
  * else is refused with its line, whatever the bytes are. */

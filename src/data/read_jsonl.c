@@ -1,4 +1,4 @@
-/* JSON lines: an object a line; the keys are the column names of CSV. For parallel text also
+/* JSON lines: one object per line; the keys are the column names of CSV. For parallel text also
  * {"translation": {"de": …, "en": …}}: the first member is the source, the second the target. */
 #include "data/corpus.h"
 #include "base/json.h"

@@ -104,7 +104,8 @@ static void work(void *user, int worker) {
     qkv_arena_free(&arena);
 }
 
-/* The workers' sessions stay for the next search: memory that was used before costs less than new one. */
+/* The workers' sessions stay for the next search: memory that was used before costs less than new
+ * one. */
 static qkv_status run_all(job *j) {
     j->crew[0] = j->session;
     for (int w = 1; w < qkv_queue_workers(&j->queue); w++) {

@@ -1,8 +1,8 @@
-/* Beam search; see beam.h. The rows of a step are the open hypotheses of all texts, text after text;
- * a text that is finished leaves the batch.
+/* Beam search; see beam.h. The rows of a step are the open hypotheses of all texts, text after
+ * text; a text that is finished leaves the batch.
  *
- * What was written is kept as a tree: entry (step, row) holds the token, its log-probability and the
- * row of the step before. A text is read off it, from its end, once it is finished. */
+ * What was written is kept as a tree: entry (step, row) holds the token, its log-probability and
+ * the row of the step before. A text is read off it, from its end, once it is finished. */
 #include "decode/beam.h"
 
 #include <math.h>
@@ -163,8 +163,8 @@ static void forbid(const beam *b, const qkv_search_item *item, int32_t step, int
     }
 }
 
-/* The `wanted` likeliest tokens, best first; of equals the one with the lower id (`ids` of the scores
- * ascend; NULL: 0, 1, 2 …). After the first few hardly any score is still of interest. */
+/* The `wanted` likeliest tokens, best first; of equals the one with the lower id (`ids` of the
+ * scores ascend; NULL: 0, 1, 2 …). After the first few hardly any score is still of interest. */
 static int32_t take_best(const real *logits, int64_t n_scores, const int32_t *ids,
                          const bool *never, int32_t wanted, candidate *out) {
     const qkv_kern *kern = qkv_kern_get();
@@ -206,7 +206,8 @@ static void extend_row(beam *b, int32_t step, int32_t row) {
 
 /* ---- one text: the best extensions of its rows take the free places ---- */
 
-/* The row whose next candidate is the best; −1: there is none. `used` candidates of each are gone. */
+/* The row whose next candidate is the best; −1: there is none. `used` candidates of each are
+ * gone. */
 static int32_t best_row(const beam *b, const text *x, const int32_t *used) {
     int32_t best = -1;
     double top = -INFINITY;
@@ -229,8 +230,8 @@ static void open_row(beam *b, int32_t step, int32_t to, int32_t from, const cand
     b->next_total[to] = c->total;
 }
 
-/* Moves a text on by one token; its new rows begin at `row0`. Returns how many there are: 0 when the
- * text is finished. */
+/* Moves a text on by one token; its new rows begin at `row0`. Returns how many there are: 0 when
+ * the text is finished. */
 static int32_t advance(beam *b, text *x, int32_t step, int32_t row0, int32_t *used) {
     const int32_t places = x->places;
     int32_t open = 0;
@@ -354,8 +355,8 @@ static qkv_status check(const qkv_search_spec *spec, const qkv_search_item *item
     return QKV_OK;
 }
 
-/* The tokens that any text allows are scored, each text's are found among them: what a text gets does
- * not depend on the others. */
+/* The tokens that any text allows are scored, each text's are found among them: what a text gets
+ * does not depend on the others. */
 static qkv_status narrow(beam *b, const qkv_search_item *items, qkv_arena *arena) {
     const int64_t vocab = b->session->vocab;
     bool any = false, all = false;

@@ -9,9 +9,9 @@
  *     gnmt: ((5 + n) / 6)^α    average: n^α    none: 1
  *     coverage = β·Σ_j log min(1, Σ_i a_ij),   a_ij: how much token i attends to source token j
  *
- * The search of a text ends early only when that changes nothing: L can only fall and coverage is at
- * most 0, so an open hypothesis can reach at best L / penalty(longest). When that is no better than
- * the worst wanted finished score, no open hypothesis can still enter the n best. */
+ * The search of a text ends early only when that changes nothing: L can only fall and coverage is
+ * at most 0, so an open hypothesis can reach at best L / penalty(longest). When that is no better
+ * than the worst wanted finished score, no open hypothesis can still enter the n best. */
 #ifndef QKV_DECODE_BEAM_H
 #define QKV_DECODE_BEAM_H
 
@@ -58,7 +58,7 @@ typedef struct qkv_hypothesis {
     real *attention; /* (n, n_src): row i is how token i attended to the source; NULL: not asked */
 } qkv_hypothesis;
 
-/* Writes n texts side by side. out: nbest a text, best first; those that there are not have ids
+/* Writes n texts side by side. out: nbest per text, best first; those that there are not have ids
  * NULL. All in the arena. */
 qkv_status qkv_beam_search(qkv_session *s, const qkv_search_spec *spec,
                            const qkv_search_item *items, int32_t n, qkv_arena *arena,

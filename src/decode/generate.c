@@ -13,8 +13,8 @@ typedef struct writer {
     qkv_sampler sampler;
     int32_t *ids; /* the prompt and what was written */
     int32_t n_prompt, n;
-    int32_t first; /* the window begins here … */
-    int32_t seen;  /* … and holds so many tokens */
+    int32_t first; /* the window begins here */
+    int32_t seen;  /* tokens in it */
     int32_t window;
 } writer;
 

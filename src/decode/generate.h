@@ -17,11 +17,12 @@ typedef struct qkv_generate_spec {
 /* Gets each token and its log-probability (of the model alone, before any sampler); false stops. */
 typedef bool (*qkv_token_fn)(void *user, int32_t id, double log_prob);
 
-/* Writes up to spec->tokens tokens after the prompt (at least one token). *ended: by the end of text.
+/* Writes up to spec->tokens tokens after the prompt (at least one token). *ended: by the end of
+ * text.
  *
- * When the window is full it slides: the newer half is read anew from position 0, so that positions
- * stay where the model was trained, whatever their scheme. A window beyond max_len is allowed where
- * positions are no table. Recurrent models have no window. */
+ * When the window is full it slides: the newer half is read again from position 0, so that
+ * positions stay where the model was trained, whatever their scheme. A window beyond max_len is
+ * allowed where positions are no table. Recurrent models have no window. */
 qkv_status qkv_generate_tokens(qkv_session *s, const qkv_generate_spec *spec, const int32_t *prompt,
                                int32_t n, qkv_token_fn token, void *user, bool *ended);
 

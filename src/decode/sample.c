@@ -1,8 +1,8 @@
 /* The samplers; see sample.h.
  *
  * Candidates lie in a list; a sampler that narrows it keeps a run at its beginning. Where an order
- * is needed only the kept part is put in order: a heap over all, from which the best are taken until
- * there are enough, O(V + k log V). */
+ * is needed only the kept part is put in order: a heap over all, from which the best are taken
+ * until there are enough, O(V + k log V). */
 #include "decode/sample.h"
 
 #include <math.h>

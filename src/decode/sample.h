@@ -1,7 +1,7 @@
 /* Drawing the next token from scores: a chain of samplers, each a row of sample.def.
  *
- * All is a function of the scores, the settings and the seed: the n-th token of a text uses the n-th
- * number of the seed's stream. */
+ * All is a function of the scores, the settings and the seed: the n-th token of a text uses the
+ * n-th number of the seed's stream. */
 #ifndef QKV_DECODE_SAMPLE_H
 #define QKV_DECODE_SAMPLE_H
 

@@ -32,7 +32,8 @@ void qkv_session_free(qkv_session *s) {
     qkv_free(s);
 }
 
-/* A cache and a layout for so many sequences; what is there is used again where it is large enough. */
+/* A cache and a layout for max_n sequences; what is there is used again where it is large
+ * enough. */
 static qkv_status make_room(qkv_session *s, int32_t max_n, int32_t capacity) {
     if (s->cache && qkv_cache_fit(s->cache, max_n, capacity)) return QKV_OK;
     if (max_n < s->max_n) max_n = s->max_n;
@@ -58,9 +59,9 @@ static qkv_tensor *last_rows(qkv_tape *t, qkv_tensor *x, const qkv_layout *layou
     return last;
 }
 
-static qkv_status run(qkv_session *s, const qkv_tokens *tokens, qkv_tensor *memory,
+static qkv_status run(qkv_session *s, const qkv_tokens *tokens, qkv_tensor *encoder_out,
                       const qkv_tokens *src) {
-    qkv_tensor *x = qkv_model_decode(&s->tape, s->model, tokens, memory, src, s->cache);
+    qkv_tensor *x = qkv_model_decode(&s->tape, s->model, tokens, encoder_out, src, s->cache);
     x = last_rows(&s->tape, x, &tokens->layout);
     s->logits = (s->scored < s->vocab ? qkv_model_part_logits(&s->tape, s->model, x, &s->part)
                                       : qkv_model_vocab_logits(&s->tape, s->model, x))
@@ -87,8 +88,8 @@ qkv_status qkv_session_begin(qkv_session *s, const qkv_tokens *src, const qkv_to
     QKV_TRY(qkv_cache_reset(s->cache, begin->layout.n));
     qkv_cache_watch(s->cache, s->watch);
     qkv_tape_begin(&s->tape, QKV_EVAL, 0, 0);
-    qkv_tensor *memory = src ? qkv_model_encode(&s->tape, s->model, src) : NULL;
-    return run(s, begin, memory, src);
+    qkv_tensor *encoder_out = src ? qkv_model_encode(&s->tape, s->model, src) : NULL;
+    return run(s, begin, encoder_out, src);
 }
 
 qkv_status qkv_session_step(qkv_session *s, const int32_t *ids) {

@@ -8,7 +8,7 @@
 enum {
     TOP = 64,
     GAP = 20,
-    ROOM = 1500 /* a grid and a matrix stand side by side up to this width */
+    ROOM = 1000 /* width up to which a grid and a matrix stand side by side */
 };
 
 /* Where a part's two pictures go. */

@@ -1,6 +1,6 @@
 /* Heat maps in the terminal. With colour a cell is two blanks on a background from pale to blue;
  * without, two shade characters. Column names stand upright above their columns,
- * one character a line. */
+ * one character per line. */
 #include "base/utf8.h"
 #include "draw/heat.h"
 
@@ -99,7 +99,7 @@ qkv_status qkv_heat_terminal(const qkv_heat *h, qkv_ink ink, qkv_buf *out) {
     return out->status;
 }
 
-/* One line of a small map: two rows a line with colour ("▀" has a colour for each half),
+/* One line of a small map: two rows per line with colour ("▀" has a colour for each half),
  * one row without. */
 static void put_small_line(const qkv_heat *h, qkv_ink ink, size_t row, double max, qkv_buf *out) {
     for (size_t c = 0; c < h->columns; c++) {

@@ -35,7 +35,7 @@ void qkv_svg_path_begin(qkv_buf *out, const char *class);
 void qkv_svg_path_to(qkv_buf *out, bool move, double x, double y);
 void qkv_svg_path_end(qkv_buf *out);
 
-/* Roughly how wide a text of that size shows, for layout: 0.56 em a narrow character. */
+/* Roughly how wide a text of that size shows, for layout: 0.56 em per narrow character. */
 double qkv_svg_text_width(const char *text, double size);
 
 /* A number with at most two decimals. */

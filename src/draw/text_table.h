@@ -12,7 +12,7 @@
 #include "draw/ink.h"
 
 typedef struct qkv_table {
-    const char *align; /* a letter a column: 'l' or 'r' */
+    const char *align; /* one letter per column: 'l' or 'r' */
     QKV_VEC(char *) cells;
     QKV_VEC(size_t) rules; /* rows before which a line is drawn */
     qkv_status status;     /* sticky */

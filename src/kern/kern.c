@@ -65,7 +65,7 @@ const qkv_kern *qkv_kern_get(void) {
     return atomic_load(&chosen);
 }
 
-/* ---- scratch: one growing block per thread and slot, all of them known so that they can be freed ---- */
+/* ---- scratch: one growing block per thread and slot, listed so that all can be freed ---- */
 
 typedef struct scratch {
     struct scratch *next;
@@ -80,14 +80,14 @@ static pthread_key_t end_of_thread;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static _Thread_local scratch *mine;
 
-static void give_back(void *p) {
+static void give(void *p) {
     pthread_mutex_lock(&all_lock);
     ((scratch *)p)->orphan = true;
     pthread_mutex_unlock(&all_lock);
 }
 
 static void make_key(void) {
-    pthread_key_create(&end_of_thread, give_back);
+    pthread_key_create(&end_of_thread, give);
 }
 
 static scratch *adopt_or_new(void) {
@@ -118,7 +118,7 @@ void *qkv_kern_scratch(int slot, size_t bytes) {
     return mine->block[slot];
 }
 
-void qkv_kern_release(void) {
+void qkv_kern_scratch_free(void) {
     pthread_mutex_lock(&all_lock);
     for (scratch *s = all; s; s = s->next)
         for (int i = 0; i < QKV_SCRATCH_SLOTS; i++) {

@@ -1,12 +1,12 @@
 /* kern: loops on numbers; the only place with SIMD, and it knows nothing of tensors or tapes.
  *
- * Every file of kern/isa is compiled once per instruction set (avx512, avx2, plain; "wide" is the AVX-512 code
- * without AVX-512, for tests). kern.def lists the functions; the table of the best set this CPU has is chosen at
- * the first call, or the one named by the environment variable QKV_ISA.
+ * Every file of kern/isa is compiled once per instruction set (avx512, avx2, plain; "wide" is the
+ * AVX-512 code without AVX-512, for tests). kern.def lists the functions; the table of the best set
+ * this CPU has is chosen at the first call, or the one named by the environment variable QKV_ISA.
  *
- * Contract of every function: deterministic; bits do not depend on the number of threads; an output row depends
- * on its own input rows only, not on what lies beside them (packed = alone). Pointers need no alignment.
- * Matrices are row-major with a row stride `ld…` counted in elements. */
+ * Contract of every function: deterministic; bits do not depend on the number of threads; an output
+ * row depends on its own input rows only, not on what lies beside them (packed = alone). Pointers
+ * need no alignment. Matrices are row-major with a row stride `ld…` counted in elements. */
 #ifndef QKV_KERN_KERN_H
 #define QKV_KERN_KERN_H
 
@@ -18,7 +18,8 @@
 #include "base/rng.h"
 #include "kern/weight.h"
 
-/* ---- activations ---- (the rows of nn's table point here; `gate` kinds are these times a linear half) */
+/* ---- activations ---- (the rows of nn's table point here; `gate` kinds are these times a linear
+ * half) */
 typedef enum qkv_act {
     QKV_ACT_NONE,
     QKV_ACT_RELU,
@@ -38,7 +39,8 @@ static inline bool qkv_act_needs_input(qkv_act act) {
 typedef enum qkv_precision { QKV_F32, QKV_BF16 } qkv_precision;
 
 /* ---- matrix product: C = op(A)·op(B) [+ C] [+ bias], then act ----
- * op(A) is M×K: stored M×K (ld = lda), or K×M when a_trans. op(B) is K×N: stored K×N, or N×K when b_trans.
+ * op(A) is M×K: stored M×K (ld = lda), or K×M when a_trans. op(B) is K×N: stored K×N, or N×K when
+ * b_trans.
  *   forward  y = x Wᵀ      : A = x (R,in),  B = W (out,in) b_trans
  *   dgrad    dx = dz W     : A = dz (R,out), B = W (out,in)
  *   wgrad    dW += dzᵀ x   : A = dz (R,out) a_trans, B = x (R,in), accumulate
@@ -54,18 +56,19 @@ typedef struct qkv_gemm {
     const real *bias;        /* length N or NULL; added once */
     qkv_act act;
     real *pre; /* when not NULL: the value before `act` (ld = ldc), for backward */
-    real *
-        a_sums; /* when not NULL (a_trans only): a_sums[m] += Σ_k op(A)[m][k], unrounded: a bias' gradient */
-    const real *
-        b_packed; /* when not NULL: B as made by gemm_pack (then b, ldb, b_trans describe its source) */
-    const qkv_weight *
-        weight; /* when not NULL: B is this (N×K, in fewer bits), not b; neither accumulate nor a_trans */
+    /* When not NULL (a_trans only): a_sums[m] += Σ_k op(A)[m][k], unrounded: a bias' gradient. */
+    real *a_sums;
+    /* When not NULL: B as made by gemm_pack (then b, ldb, b_trans describe its source). */
+    const real *b_packed;
+    /* When not NULL: B is this (N×K, quantized), not b; neither accumulate nor a_trans. */
+    const qkv_weight *weight;
 } qkv_gemm;
 
 /* ---- attention ---- */
 
-/* A query at position i sees keys j in [k0, k1) with i + lo ≤ j ≤ i + hi. A query block sees a union of disjoint spans,
- * of which one may be for some of its queries only: those at positions q0 … q1 − 1. */
+/* A query at position i sees keys j in [k0, k1) with i + lo ≤ j ≤ i + hi. A query block sees a
+ * union of disjoint spans, of which one may be for some of its queries only: those at positions q0
+ * … q1 − 1. */
 typedef struct qkv_span {
     int32_t k0, k1;
     int32_t lo, hi;
@@ -79,8 +82,9 @@ static inline qkv_span qkv_span_of(int32_t k0, int32_t k1, int32_t lo, int32_t h
 #define QKV_SPANS_MAX   32
 #define QKV_QUERY_BLOCK 64 /* queries [64b, 64b + 64) of a sequence ask for their spans together */
 
-/* Which keys do queries q0 … q1−1 (positions, within one QKV_QUERY_BLOCK) of a sequence with n_k keys see?
- * Writes spans, sorted and disjoint for each query, and returns how many (≤ QKV_SPANS_MAX). */
+/* Which keys do queries q0 … q1−1 (positions, within one QKV_QUERY_BLOCK) of a sequence with n_k
+ * keys see? Writes spans, sorted and disjoint for each query, and returns how many (≤
+ * QKV_SPANS_MAX). */
 typedef int (*qkv_spans_fn)(const void *pattern, int32_t n_k, int32_t q0, int32_t q1,
                             qkv_span *out);
 
@@ -88,7 +92,8 @@ typedef int (*qkv_spans_fn)(const void *pattern, int32_t n_k, int32_t q0, int32_
 typedef enum qkv_relation_kind {
     QKV_REL_NONE,
     QKV_REL_DISTANCE, /* r = clamp(j − i + zero, 0, n − 1) */
-    QKV_REL_MATRIX /* r = matrix[matrix_start[s] + i·n_k + j]: any relation, a tree's distances for example */
+    /* r = matrix[matrix_start[s] + i·n_k + j]: any relation, a tree's distances for example */
+    QKV_REL_MATRIX
 } qkv_relation_kind;
 
 typedef struct qkv_relation {
@@ -117,16 +122,17 @@ typedef struct qkv_attention {
         *rel_v;   /* (relation.n, d_head), (relation.n, d_value), shared by heads; or NULL */
     real dropout; /* of the weights; 0: none */
     qkv_rng rng;
-    qkv_precision
-        precision; /* QKV_BF16: products of rounded operands, where the CPU has an instruction for them */
+    /* QKV_BF16: products of rounded operands, where the CPU has an instruction for them */
+    qkv_precision precision;
     real *out; /* (Rq, heads·d_value) */
     real *lse; /* (Rq, heads): log₂ of each row's softmax sum; NULL when no backward follows */
 } qkv_attention;
 
-/* Dropout of weights: there are too many of them for a call of the generator each. The weight of query row `row` (of q),
- * head `head` and key j of its sequence gets 16 bits, half of a mix of two random words, one for (row, head) and one
- * that eight pairs of keys (j, j + 8) share: qkv_attention_drop_bits. It stays when they are at least the threshold,
- * and is then divided by the exact probability of staying. */
+/* Dropout of weights: there are too many of them for a call of the generator each. The weight of
+ * query row `row` (of q), head `head` and key j of its sequence gets 16 bits, half of a mix of two
+ * random words, one for (row, head) and one that eight pairs of keys (j, j + 8) share:
+ * qkv_attention_drop_bits. It stays when they are at least the threshold, and is then divided by
+ * the exact probability of staying. */
 static inline uint64_t qkv_attention_drop_row(int64_t row, int32_t head) {
     return (uint64_t)head << 40 | (uint64_t)row;
 }
@@ -149,8 +155,9 @@ static inline uint32_t qkv_attention_drop_threshold(real dropout) {
     return t < 65535 ? t : 65535;
 }
 
-/* Gradients; each is written (not added) where the pointer is not NULL, except dbias, drel_k, drel_v: added. dq, dk and dv
- * may be q, k and v, where those do not overlap: what is written has been read for the last time. */
+/* Gradients; each is written (not added) where the pointer is not NULL, except dbias, drel_k,
+ * drel_v: added. dq, dk and dv may be q, k and v, where those do not overlap: what is written has
+ * been read for the last time. */
 typedef struct qkv_attention_grad {
     const real *dout; /* (Rq, heads·d_value), row stride lddo */
     real *dq, *dk, *dv;
@@ -292,11 +299,12 @@ size_t qkv_kern_list(const qkv_kern *const **out);
 /* Uses `name` from now on; false if it is not there or cannot run on this CPU. */
 bool qkv_kern_choose(const char *name);
 
-/* Scratch memory of the calling thread: one block per slot that only ever grows, so that nothing is allocated in a step
- * after the first. What a slot held is lost when it grows. NULL on failure (message set). */
+/* Scratch memory of the calling thread: one block per slot that only ever grows, so that nothing is
+ * allocated in a step after the first. What a slot held is lost when it grows. NULL on failure
+ * (message set). */
 #define QKV_SCRATCH_SLOTS 8
 void *qkv_kern_scratch(int slot, size_t bytes);
 /* Frees the scratch of all threads; only while no kernel runs. */
-void qkv_kern_release(void);
+void qkv_kern_scratch_free(void);
 
 #endif

@@ -1,15 +1,17 @@
 /* A thin face over the vector unit, so that each kernel is written once.
  *
- * `vreal` holds VW reals; + − * / work on it (GCC vector extensions). What the extensions lack (fused multiply-add,
- * max, masked tails, conversions) has a name, and each instruction set says in isa/traits_NAME.h what stands behind it;
- * what it does not say, isa/portable.h does. FMA is asked for by name and never by contraction, so that a kernel's body
- * and tail give the same bits. The plain set has no FMA: x·y+z rounds twice.
+ * `vreal` holds VW reals; + − * / work on it (GCC vector extensions). What the extensions lack
+ * (fused multiply-add, max, masked tails, conversions) has a name, and each instruction set says in
+ * isa/traits_NAME.h what stands behind it; what it does not say, isa/portable.h does. FMA is asked
+ * for by name and never by contraction, so that a kernel's body and tail give the same bits. The
+ * plain set has no FMA: x·y+z rounds twice.
  *
- * A traits file begins with lanes_4.h, lanes_8.h or lanes_16.h (VW and the shuffles of that width) and defines
- *   MR           rows of a tile of the matrix product, of 2·VW columns: 2·MR sums, two vectors and one value must fit in
- *                the registers (at most 16)
+ * A traits file begins with lanes_4.h, lanes_8.h or lanes_16.h (VW and the shuffles of that width)
+ * and defines
+ *   MR           rows of a tile of the matrix product, of 2·VW columns: 2·MR sums, two vectors
+ *                and one value must fit in the registers (at most 16)
  *   STRIP        rows of a tile of attention, likewise
- *   INT_FEW      rows that meet int8 weights where they lie (gemm_int_few.c)
+ *   INT_FEW      rows up to which products read int8 weights unpacked (gemm_int_few.c)
  *   WORD_INPUTS  of products with integer weights, 2 or 4 (gemm_int.h)
  * and what of portable.h it has instructions for. */
 #ifndef QKV_KERN_SIMD_H

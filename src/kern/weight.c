@@ -1,8 +1,8 @@
-/* Rounding rows of weights to fewer bits, and back.
+/* Quantizing rows of weights, and back.
  *
- * int8: scale = max|w|/127, the nearest integer. int4: −7 … 7 around the middle; of a few scales about max|w|/7 the
- * one with the least sum of squared errors is taken, since with so few steps the largest weight should not decide
- * alone. */
+ * int8: scale = max|w|/127, the nearest integer. int4: −7 … 7 around the middle; of a few scales
+ * about max|w|/7 the one with the least sum of squared errors is taken, since with so few steps the
+ * largest weight should not decide alone. */
 #include "kern/weight.h"
 #include "base/half.h"
 

@@ -6,8 +6,8 @@
  *
  *   y = (Σ_groups scale·Σ p·q)·s + bias
  *
- * with the inner sums in int32, exact in any order, and the rest rounded as written: all instruction sets, batches
- * and numbers of threads give the same bits. */
+ * with the inner sums in int32, exact in any order, and the rest rounded as written: all
+ * instruction sets, batches and numbers of threads give the same bits. */
 #ifndef QKV_KERN_WEIGHT_H
 #define QKV_KERN_WEIGHT_H
 

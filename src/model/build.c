@@ -135,21 +135,21 @@ static qkv_status declare_side(qkv_model *m, qkv_side *side, bool decoder, bool 
 static qkv_status declare_bridge(qkv_model *m) {
     const qkv_config *c = &m->config;
     qkv_rnn_bridge *b = &m->bridge;
-    int64_t memory = m->encoder.width, k = c->d_state;
+    int64_t encoder = m->encoder.width, k = c->d_state;
     qkv_init_scheme init = (qkv_init_scheme)c->init;
     QKV_TRY_ALLOC(b->start = qkv_zalloc((size_t)c->decoder_layers, sizeof *b->start));
     for (int64_t i = 0; i < c->decoder_layers; i++) {
         char name[QKV_NAME_BYTES];
         snprintf(name, sizeof name, "decoder.layers.%d.start", (int)i);
         b->start[i] = qkv_dense_declare(
-            &m->params, &(qkv_dense_spec){.in = memory, .out = k, .bias = true, .init = init},
+            &m->params, &(qkv_dense_spec){.in = encoder, .out = k, .bias = true, .init = init},
             name);
     }
-    b->ask = qkv_dense_declare(&m->params, &(qkv_dense_spec){.in = k, .out = memory, .init = init},
+    b->ask = qkv_dense_declare(&m->params, &(qkv_dense_spec){.in = k, .out = encoder, .init = init},
                                "decoder.ask");
     b->combine = qkv_dense_declare(
         &m->params,
-        &(qkv_dense_spec){.in = memory + k, .out = c->d_model, .bias = true, .init = init},
+        &(qkv_dense_spec){.in = encoder + k, .out = c->d_model, .bias = true, .init = init},
         "decoder.combine");
     m->decoder.width = c->d_model;
     return QKV_OK;

@@ -8,7 +8,7 @@
 typedef struct walker {
     const qkv_model *m;
     const qkv_workload *work;
-    qkv_part_fn visit;
+    qkv_cost_fn visit;
     void *user;
 } walker;
 
@@ -59,12 +59,12 @@ static double rows_of(const walker *w, bool target) {
     return target ? w->work->target_rows : w->work->source_rows;
 }
 
-static void add_param(qkv_part *part, const qkv_param *p) {
+static void add_param(qkv_cost_part *part, const qkv_param *p) {
     if (p && part->n_params < QKV_PART_PARAMS) part->params[part->n_params++] = p;
 }
 
 /* Adds a linear map over `rows` rows. */
-static void add_dense(qkv_part *part, const qkv_dense *d, double rows) {
+static void add_dense(qkv_cost_part *part, const qkv_dense *d, double rows) {
     if (!d->weight) return;
     add_param(part, d->weight);
     add_param(part, d->bias);
@@ -73,8 +73,8 @@ static void add_dense(qkv_part *part, const qkv_dense *d, double rows) {
 }
 
 /* `brief`: the normed rows are made again in backward. */
-static void visit_norm(const walker *w, qkv_part part, const char *name, const qkv_norm_layer *n,
-                       bool brief) {
+static void visit_norm(const walker *w, qkv_cost_part part, const char *name,
+                       const qkv_norm_layer *n, bool brief) {
     if (!n->gain) return;
     part.name = name;
     add_param(&part, n->gain);
@@ -85,7 +85,7 @@ static void visit_norm(const walker *w, qkv_part part, const char *name, const q
     w->visit(w->user, &part);
 }
 
-static void visit_attention(const walker *w, qkv_part part, const qkv_stack *s,
+static void visit_attention(const walker *w, qkv_cost_part part, const qkv_stack *s,
                             const qkv_layer *l) {
     const qkv_multihead *a = &l->self;
     double rows = rows_of(w, part.target), pairs = self_pairs(w, &l->pattern, part.target);
@@ -110,7 +110,7 @@ static void visit_attention(const walker *w, qkv_part part, const qkv_stack *s,
     w->visit(w->user, &part);
 }
 
-static void visit_cross(const walker *w, qkv_part part, const qkv_layer *l) {
+static void visit_cross(const walker *w, qkv_cost_part part, const qkv_layer *l) {
     const qkv_multihead *a = &l->cross;
     double rows = rows_of(w, true), memory = rows_of(w, false);
     int64_t inner = a->spec.heads * a->spec.d_head;
@@ -125,7 +125,7 @@ static void visit_cross(const walker *w, qkv_part part, const qkv_layer *l) {
     w->visit(w->user, &part);
 }
 
-static void visit_ffn(const walker *w, qkv_part part, const qkv_ffn *f) {
+static void visit_ffn(const walker *w, qkv_cost_part part, const qkv_ffn *f) {
     double rows = rows_of(w, part.target);
     part.name = "ffn";
     part.width = f->out.weight->spec.rows;
@@ -137,7 +137,7 @@ static void visit_ffn(const walker *w, qkv_part part, const qkv_ffn *f) {
     w->visit(w->user, &part);
 }
 
-static void visit_stack(const walker *w, const qkv_side *side, qkv_part part) {
+static void visit_stack(const walker *w, const qkv_side *side, qkv_cost_part part) {
     const qkv_stack *s = &side->stack;
     for (int32_t i = 0; i < s->spec.layers; i++) {
         const qkv_layer *l = &s->layers[i];
@@ -155,8 +155,8 @@ static void visit_stack(const walker *w, const qkv_side *side, qkv_part part) {
     visit_norm(w, part, "norm", &s->final_norm, s->spec.read_once);
 }
 
-static void visit_cell(const walker *w, qkv_part part, const qkv_rnn *r, const qkv_rnn_cell *cell,
-                       const char *name) {
+static void visit_cell(const walker *w, qkv_cost_part part, const qkv_rnn *r,
+                       const qkv_rnn_cell *cell, const char *name) {
     double rows = rows_of(w, part.target), gates = (double)cell->w_h->spec.rows;
     part.name = name;
     part.width = r->spec.state;
@@ -171,13 +171,13 @@ static void visit_cell(const walker *w, qkv_part part, const qkv_rnn *r, const q
     w->visit(w->user, &part);
 }
 
-static void visit_rnn(const walker *w, const qkv_side *side, qkv_part part) {
+static void visit_rnn(const walker *w, const qkv_side *side, qkv_cost_part part) {
     const qkv_rnn *r = &side->rnn;
     int32_t ways = r->spec.bidirectional ? 2 : 1;
     for (int32_t i = 0; i < r->spec.layers; i++) {
         part.layer = i;
         if (part.target && w->m->bridge.start) {
-            qkv_part start = part;
+            qkv_cost_part start = part;
             start.name = "start";
             start.by_sequence = true;
             start.width = r->spec.state;
@@ -200,8 +200,8 @@ static void visit_rnn(const walker *w, const qkv_side *side, qkv_part part) {
 }
 
 static void visit_side(const walker *w, const qkv_side *side) {
-    qkv_part part = {.side = side, .layer = -1, .target = side == &w->m->decoder};
-    qkv_part table = part;
+    qkv_cost_part part = {.side = side, .layer = -1, .target = side == &w->m->decoder};
+    qkv_cost_part table = part;
     bool first = side == &w->m->encoder || !w->m->encoder.name;
     table.name = "embedding";
     table.width = table.inside = w->m->config.d_model;
@@ -212,7 +212,7 @@ static void visit_side(const walker *w, const qkv_side *side) {
         table.note = "shared with the encoder";
     w->visit(w->user, &table);
     if (!side->recurrent && side->stack.position.table) {
-        qkv_part position = part;
+        qkv_cost_part position = part;
         position.name = "position";
         add_param(&position, side->stack.position.table);
         w->visit(w->user, &position);
@@ -227,7 +227,7 @@ static void visit_side(const walker *w, const qkv_side *side) {
 static void visit_head(const walker *w) {
     const qkv_head *h = &w->m->head;
     bool target = w->m->shape.decoder;
-    qkv_part part = {.side = target ? &w->m->decoder : NULL, .layer = -1, .target = target};
+    qkv_cost_part part = {.side = target ? &w->m->decoder : NULL, .layer = -1, .target = target};
     const double rows = w->work->guessed_rows > 0 ? w->work->guessed_rows : rows_of(w, target);
     if (w->m->shape.head == QKV_HEAD_CLASSES) {
         part.name = "classes";
@@ -236,7 +236,8 @@ static void visit_head(const walker *w) {
         add_dense(&part, &h->pooler, (double)w->work->batch);
         add_dense(&part, &h->classes, (double)w->work->batch);
         w->visit(w->user, &part);
-        qkv_part ngrams = {.layer = -1, .name = "ngrams", .by_sequence = true, .width = part.width};
+        qkv_cost_part ngrams = {
+            .layer = -1, .name = "ngrams", .by_sequence = true, .width = part.width};
         add_param(&ngrams, h->ngrams);
         if (h->ngrams) w->visit(w->user, &ngrams);
     } else if (w->m->shape.head == QKV_HEAD_TAGS) {
@@ -260,14 +261,14 @@ static void visit_head(const walker *w) {
     }
 }
 
-void qkv_model_walk(const qkv_model *m, const qkv_workload *work, qkv_part_fn visit, void *user) {
+void qkv_model_walk(const qkv_model *m, const qkv_workload *work, qkv_cost_fn visit, void *user) {
     walker w = {m, work, visit, user};
     if (m->encoder.name) visit_side(&w, &m->encoder);
     if (m->decoder.name) visit_side(&w, &m->decoder);
     visit_head(&w);
 }
 
-static void add_macs(void *user, const qkv_part *part) {
+static void add_macs(void *user, const qkv_cost_part *part) {
     *(double *)user += part->macs;
 }
 

@@ -1,4 +1,4 @@
-/* The decoder's memory between steps; see cache.h. */
+/* What a decoder keeps between steps; see cache.h. */
 #include "model/decoder_cache.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static qkv_status make(qkv_cache *c, int32_t n, int32_t capacity) {
                             "cache: basic attention (projections=false) has no keys to keep");
         return qkv_kv_init(&c->kv, side->stack.spec.layers, a->kv_heads * a->d_head, n, capacity);
     }
-    /* Only the bookkeeping of the key cache: lengths, and where each sequence's memory lies. */
+    /* Only the bookkeeping of the key cache: lengths, and where each sequence's source lies. */
     QKV_TRY(qkv_kv_init(&c->kv, side->rnn.spec.layers, 0, n, capacity));
     size_t layers = (size_t)side->rnn.spec.layers, size = (size_t)n * (size_t)side->rnn.spec.state;
     QKV_TRY_ALLOC(c->h = qkv_zalloc(layers, sizeof *c->h));
@@ -51,7 +51,7 @@ void qkv_cache_free(qkv_cache *c) {
     }
     qkv_free(c->h);
     qkv_free(c->c);
-    qkv_free(c->memory);
+    qkv_free(c->encoder_out);
     qkv_kv_free(&c->kv);
     qkv_free(c);
 }
@@ -106,6 +106,6 @@ void qkv_cache_watch(qkv_cache *c, bool on) {
 }
 
 const real *qkv_cache_watched(const qkv_cache *c, int32_t s, int32_t *n) {
-    *n = c->kv.watched ? c->kv.memory_len[s] : 0;
+    *n = c->kv.watched ? c->kv.cross_len[s] : 0;
     return c->kv.watched ? c->kv.watched + (int64_t)s * c->kv.watched_width : NULL;
 }

@@ -33,7 +33,8 @@ static void add_shape(char *text, size_t size, const qkv_param_spec *s) {
         snprintf(text + n, size - n, "%s%lld×%lld", join, (long long)s->rows, (long long)s->cols);
 }
 
-static void add_to_side(qkv_description *d, const collector *c, const qkv_part *part, int64_t n) {
+static void add_to_side(qkv_description *d, const collector *c, const qkv_cost_part *part,
+                        int64_t n) {
     qkv_describe_side *side = part->side == &c->m->encoder   ? &d->encoder
                               : part->side == &c->m->decoder ? &d->decoder
                                                              : NULL;
@@ -51,7 +52,7 @@ static void add_to_side(qkv_description *d, const collector *c, const qkv_part *
     if (part->layer == 0 && strcmp(part->name, "attention") == 0 && !d->attention) d->attention = n;
 }
 
-static void collect(void *user, const qkv_part *part) {
+static void collect(void *user, const qkv_cost_part *part) {
     collector *c = user;
     qkv_description *d = c->d;
     qkv_describe_part row = {.layer = part->layer,

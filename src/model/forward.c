@@ -57,7 +57,7 @@ static bool sound(qkv_tape *t, const qkv_tokens *x) {
 }
 
 qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
-                             const qkv_place *place, const qkv_moments *at) {
+                             const qkv_place *place, const qkv_position_terms *at) {
     qkv_tensor *added = at ? at->added : NULL;
     bool late = e->normed || added; /* dropout comes after what is still to be added or normed */
     qkv_embedding_spec spec = {.ids = tokens->ids,
@@ -74,14 +74,14 @@ qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qk
 
 /* A Transformer side: embed with positions, then the layers. */
 static qkv_tensor *run_stack(qkv_tape *t, const qkv_side *side, const qkv_tokens *tokens,
-                             qkv_tensor *memory, qkv_layout memory_layout, qkv_kv *kv) {
+                             qkv_tensor *encoder_out, qkv_layout encoder_layout, qkv_kv *kv) {
     qkv_place place = place_of(t, tokens, kv);
     qkv_pass pass = {.place = place,
-                     .moments = qkv_position_begin(t, &side->stack.position, &place),
-                     .memory = memory,
-                     .memory_layout = memory_layout,
+                     .terms = qkv_position_begin(t, &side->stack.position, &place),
+                     .encoder_out = encoder_out,
+                     .encoder_layout = encoder_layout,
                      .kv = kv};
-    qkv_tensor *x = qkv_embed_tokens(t, &side->embedding, tokens, &place, &pass.moments);
+    qkv_tensor *x = qkv_embed_tokens(t, &side->embedding, tokens, &place, &pass.terms);
     return qkv_stack_apply(t, &side->stack, x, &pass);
 }
 
@@ -100,10 +100,10 @@ qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
 
 /* ---- decoding ---- */
 
-/* Opens the cache for a pass: lengths grow, and the first pass notes where each sequence's memory
+/* Opens the cache for a pass: lengths grow, and the first pass notes where each sequence's source
  * lies. */
 static bool open_cache(qkv_tape *t, qkv_cache *cache, const qkv_tokens *tgt,
-                       const qkv_tensor *memory, const qkv_tokens *src) {
+                       const qkv_tensor *encoder_out, const qkv_tokens *src) {
     qkv_kv *kv = &cache->kv;
     if (t->mode != QKV_EVAL) {
         qkv_tape_fail(t, &model_op, QKV_USAGE,
@@ -114,47 +114,48 @@ static bool open_cache(qkv_tape *t, qkv_cache *cache, const qkv_tokens *tgt,
         qkv_tape_fail(t, &model_op, QKV_USAGE, "%s", qkv_error());
         return false;
     }
-    if (!memory || kv->memory_rows) return true;
+    if (!encoder_out || kv->cross_rows) return true;
     if (src->layout.n != kv->n) {
-        qkv_tape_fail(t, &model_op, QKV_USAGE, "the memory has %d sequences, the cache %d",
+        qkv_tape_fail(t, &model_op, QKV_USAGE, "the source has %d sequences, the cache %d",
                       (int)src->layout.n, (int)kv->n);
         qkv_kv_undo(kv);
         return false;
     }
     for (int32_t s = 0; s < kv->n; s++) {
-        kv->memory_start[s] = src->layout.start[s];
-        kv->memory_len[s] = qkv_layout_len(&src->layout, s);
+        kv->cross_start[s] = src->layout.start[s];
+        kv->cross_len[s] = qkv_layout_len(&src->layout, s);
     }
     return true;
 }
 
 static qkv_tensor *decode_stack(qkv_tape *t, const qkv_model *m, const qkv_tokens *tgt,
-                                qkv_tensor *memory, const qkv_tokens *src, qkv_cache *cache) {
+                                qkv_tensor *encoder_out, const qkv_tokens *src, qkv_cache *cache) {
     if (!cache)
-        return run_stack(t, &m->decoder, tgt, memory, src ? src->layout : (qkv_layout){0}, NULL);
+        return run_stack(t, &m->decoder, tgt, encoder_out, src ? src->layout : (qkv_layout){0},
+                         NULL);
     qkv_kv *kv = &cache->kv;
-    qkv_layout seen = {.n = kv->n, .start = kv->memory_start, .len = kv->memory_len};
-    qkv_tensor *y = run_stack(t, &m->decoder, tgt, memory, seen, kv);
+    qkv_layout seen = {.n = kv->n, .start = kv->cross_start, .len = kv->cross_len};
+    qkv_tensor *y = run_stack(t, &m->decoder, tgt, encoder_out, seen, kv);
     if (qkv_tape_stopped(t))
         qkv_kv_undo(kv);
-    else if (memory && !kv->memory_rows)
-        kv->memory_rows = memory->rows;
+    else if (encoder_out && !kv->cross_rows)
+        kv->cross_rows = encoder_out->rows;
     return y;
 }
 
-qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt, qkv_tensor *memory,
-                             const qkv_tokens *src, qkv_cache *cache) {
+qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt,
+                             qkv_tensor *encoder_out, const qkv_tokens *src, qkv_cache *cache) {
     if (lacks(t, &m->decoder, "decoder") || !sound(t, tgt)) return &t->nothing;
-    bool remembered = cache && cache->kv.memory_rows;
-    if (m->shape.encoder && !remembered && (!memory || !src || src->layout.n != tgt->layout.n))
+    bool remembered = cache && cache->kv.cross_rows;
+    if (m->shape.encoder && !remembered && (!encoder_out || !src || src->layout.n != tgt->layout.n))
         return qkv_tape_fail(
             t, &model_op, QKV_USAGE,
             "the decoder of an encoder-decoder needs the encoder's output, one source "
             "sequence for each target sequence");
-    if (!m->shape.encoder) memory = NULL, src = NULL;
-    if (cache && !open_cache(t, cache, tgt, memory, src)) return &t->nothing;
-    if (m->decoder.recurrent) return qkv_decode_recurrent(t, m, tgt, memory, src, cache);
-    return decode_stack(t, m, tgt, memory, src, cache);
+    if (!m->shape.encoder) encoder_out = NULL, src = NULL;
+    if (cache && !open_cache(t, cache, tgt, encoder_out, src)) return &t->nothing;
+    if (m->decoder.recurrent) return qkv_decode_recurrent(t, m, tgt, encoder_out, src, cache);
+    return decode_stack(t, m, tgt, encoder_out, src, cache);
 }
 
 /* ---- heads ---- */

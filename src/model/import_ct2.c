@@ -1,4 +1,4 @@
-/* CTranslate2's Transformers of binary version 2 (float32, int16 or int8 weights; what is quantised
+/* CTranslate2's Transformers of binary version 2 (float32, int16 or int8 weights; what is quantized
  * becomes float).
  *
  * The model: encoder and decoder, norm before, ReLU, embeddings times √D, biases everywhere. Three
@@ -45,7 +45,7 @@ static qkv_status find(reading *r, const char *name, qkv_ct2_array **out) {
     return QKV_OK;
 }
 
-/* A matrix with its scales, if it is quantised. */
+/* A matrix with its scales, if it is quantized. */
 static qkv_status find_weight(reading *r, const char *name, qkv_ct2_array **out,
                               qkv_ct2_array **scale) {
     char with[3 * QKV_NAME_BYTES];

@@ -11,8 +11,8 @@ typedef struct qkv_joint_vocab {
     int32_t *source_row, *target_row; /* by joint id: the row of the old table, −1: none */
 } qkv_joint_vocab;
 
-/* source, target: texts of a word a line (target NULL: the same as source). Words beyond the last
- * line, up to source_rows and target_rows, are <unk>.
+/* source, target: texts of one word per line (target NULL: the same as source). Words beyond the
+ * last line, up to source_rows and target_rows, are <unk>.
  * The joint words are appended to `words`, a line each. */
 qkv_status qkv_joint_vocab_make(qkv_joint_vocab *v, qkv_text source, int64_t source_rows,
                                 const qkv_text *target, int64_t target_rows, qkv_buf *words);

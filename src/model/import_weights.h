@@ -12,8 +12,8 @@
 /* What an importer found. */
 typedef struct qkv_imported {
     qkv_model *model; /* with its weights */
-    qkv_buf
-        words; /* the vocabulary, where the format has one of whole words: a word a line, by id */
+    /* The vocabulary, where the format has one of whole words: one word per line, by id. */
+    qkv_buf words;
     qkv_buf tokenizer; /* else the name of the tokenizer file that belongs beside the weights */
 } qkv_imported;
 void qkv_imported_free(qkv_imported *i);

@@ -36,18 +36,18 @@ void qkv_model_free(qkv_model *m);
 
 const qkv_config *qkv_model_config(const qkv_model *m);
 qkv_params *qkv_model_params(qkv_model *m);
-/* Packs the weights for use (qkv_params_pack); integers for translators only, which write many texts
- * side by side. */
+/* Packs the weights for use (qkv_params_pack); integers for translators only, which write many
+ * texts side by side. */
 qkv_status qkv_model_pack(qkv_model *m);
 
 /* Encoder: (R, D). */
 qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
-/* Decoder over target rows: (R, D). memory/src: the encoder's output for encoder-decoders, else
- * NULL. cache: NULL when the whole sequence is given; else the new rows continue what the cache
- * holds. */
-qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt, qkv_tensor *memory,
-                             const qkv_tokens *src, qkv_cache *cache);
-/* One vector a sequence (n, qkv_model_width): the encoder's rows (of a model without one: the
+/* Decoder over target rows: (R, D). encoder_out/src: the encoder's output for encoder-decoders,
+ * else NULL. cache: NULL when the whole sequence is given; else the new rows continue what the
+ * cache holds. */
+qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt,
+                             qkv_tensor *encoder_out, const qkv_tokens *src, qkv_cache *cache);
+/* One vector per sequence (n, qkv_model_width): the encoder's rows (of a model without one: the
  * decoder's) pooled as the configuration says; sentence embeddings. */
 int64_t qkv_model_width(const qkv_model *m);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
@@ -87,12 +87,12 @@ qkv_tensor *qkv_model_vocab_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x);
  * with all, and a token's logit has the same bits. */
 typedef struct qkv_vocab_part {
     qkv_tensor weight, bias;
-    qkv_weight narrow; /* what weight.weight points to, where the head has fewer bits */
+    qkv_weight narrow; /* what weight.weight points to, where the head is quantized */
     void *memory;
     size_t room; /* bytes of it */
 } qkv_vocab_part;
 
-/* Fills `part` (zeros at first) anew with the rows of n tokens; it must not move afterwards. */
+/* Refills `part` (zeros at first) with the rows of n tokens; it must not move afterwards. */
 qkv_status qkv_vocab_part_fill(qkv_vocab_part *part, const qkv_model *m, const int32_t *ids,
                                int64_t n);
 void qkv_vocab_part_free(qkv_vocab_part *part);
@@ -100,7 +100,7 @@ void qkv_vocab_part_free(qkv_vocab_part *part);
 qkv_tensor *qkv_model_part_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x, qkv_vocab_part *part);
 
 /* Multiply-adds of one forward pass over these lengths (causal attention counted half), of which
- * `guessed` rows meet the vocabulary (0: all): the useful work of a batch. */
+ * `guessed` rows are multiplied by the vocabulary's (0: all): the useful work of a batch. */
 double qkv_model_macs(const qkv_model *m, const qkv_layout *src, const qkv_layout *tgt,
                       int64_t guessed);
 

@@ -60,19 +60,19 @@ static uint64_t mix(uint64_t hash, int32_t id) {
     return hash ^ hash >> 32;
 }
 
-/* Rows met so far: `list` in order of their first place, `slot` to find them by. */
-typedef struct met {
+/* The distinct rows so far: `list` in order of first appearance, `slot` a hash table of them. */
+typedef struct distinct {
     int32_t *list, *slot;
     int64_t n, mask;
-} met;
+} distinct;
 
-static void meet(met *m, int32_t row) {
+static void add_row(distinct *d, int32_t row) {
     uint32_t at = (uint32_t)row * UINT32_C(2654435769);
     for (at >>= 7;; at++) {
-        int32_t *slot = &m->slot[at & (uint64_t)m->mask];
+        int32_t *slot = &d->slot[at & (uint64_t)d->mask];
         if (*slot == row) return;
         if (*slot >= 0) continue;
-        *slot = m->list[m->n++] = row;
+        *slot = d->list[d->n++] = row;
         return;
     }
 }
@@ -88,39 +88,39 @@ typedef struct kind {
     int64_t shortest, longest;
 } kind;
 
-/* All n-grams of the kind in x. */
-static void meet_all(met *m, uint64_t buckets, const kind *k, const int32_t *x, int64_t n) {
+/* Adds all n-grams of the kind in x. */
+static void add_ngrams(distinct *d, uint64_t buckets, const kind *k, const int32_t *x, int64_t n) {
     for (int64_t from = -1; from < n; from++) {
         uint64_t hash = k->start;
         for (int64_t to = from; to <= n && to < from + k->longest; to++) {
             hash = mix(hash, to < 0 || to == n ? k->mark : x[to]);
-            if (to - from + 1 >= k->shortest) meet(m, (int32_t)(hash % buckets));
+            if (to - from + 1 >= k->shortest) add_row(d, (int32_t)(hash % buckets));
         }
     }
 }
 
 /* What the rows from `from` on count: `share` of one, over the root of how many they are. */
-static void weigh(const met *m, int64_t from, real share, real *counts) {
-    const real each = m->n > from ? share / (real)sqrt((double)(m->n - from)) : 0;
-    for (int64_t i = from; i < m->n; i++) counts[i] = each;
+static void weigh(const distinct *d, int64_t from, real share, real *counts) {
+    const real each = d->n > from ? share / (real)sqrt((double)(d->n - from)) : 0;
+    for (int64_t i = from; i < d->n; i++) counts[i] = each;
 }
 
 int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
                        real *counts) {
     const uint64_t buckets = (uint64_t)c->ngram_buckets;
     const int64_t most = most_rows(c, text), slots = slots_for(most);
-    met m = {.list = rows, .slot = rows + most, .mask = slots - 1};
-    memset(m.slot, 0xff, (size_t)slots * sizeof *m.slot);
-    meet(&m, (int32_t)qkv_ngram_mark(c));
-    weigh(&m, 0, 1, counts);
-    meet_all(&m, buckets, &(kind){START, MARK, 1, c->ngrams}, text->ids, text->n);
-    weigh(&m, 1, 1, counts);
-    const int64_t tokens = m.n;
+    distinct d = {.list = rows, .slot = rows + most, .mask = slots - 1};
+    memset(d.slot, 0xff, (size_t)slots * sizeof *d.slot);
+    add_row(&d, (int32_t)qkv_ngram_mark(c));
+    weigh(&d, 0, 1, counts);
+    add_ngrams(&d, buckets, &(kind){START, MARK, 1, c->ngrams}, text->ids, text->n);
+    weigh(&d, 1, 1, counts);
+    const int64_t tokens = d.n;
     if (text->chars.n)
-        meet_all(&m, buckets, &(kind){CHARS_START, ' ', FEWEST_CHARS, c->ngram_chars},
-                 text->chars.at, text->chars.n);
-    weigh(&m, tokens, (real)0.5, counts);
-    return m.n;
+        add_ngrams(&d, buckets, &(kind){CHARS_START, ' ', FEWEST_CHARS, c->ngram_chars},
+                   text->chars.at, text->chars.n);
+    weigh(&d, tokens, (real)0.5, counts);
+    return d.n;
 }
 
 static qkv_ngram_text text_of(const qkv_tokens *src, int32_t s) {

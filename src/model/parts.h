@@ -25,12 +25,12 @@ typedef struct qkv_side {
     int64_t width; /* of its output */
 } qkv_side;
 
-/* What a recurrent decoder does with a memory (Luong et al. 2015): its states start from the mean
- * of the memory, and each of its outputs asks the memory once: tanh(W_c [context; state]). */
+/* What a recurrent decoder does with the encoder's output (Luong et al. 2015): its states start
+ * from the mean of it, and each of its outputs attends to it once: tanh(W_c [context; state]). */
 typedef struct qkv_rnn_bridge {
-    qkv_dense *start;  /* by layer: (k, memory width) */
-    qkv_dense ask;     /* (memory width, k) */
-    qkv_dense combine; /* (D, memory width + k) */
+    qkv_dense *start;  /* by layer: (k, encoder width) */
+    qkv_dense ask;     /* (encoder width, k) */
+    qkv_dense combine; /* (D, encoder width + k) */
 } qkv_rnn_bridge;
 
 typedef struct qkv_head {
@@ -58,18 +58,18 @@ struct qkv_model {
 
 struct qkv_cache {
     const qkv_model *model;
-    qkv_kv kv; /* Transformers; recurrent models use its bookkeeping of lengths and memory rows */
-    /* recurrent: states by layer, (max_n, k) each, and the memory itself */
+    qkv_kv kv; /* Transformers; recurrent models use its bookkeeping of lengths and source rows */
+    /* recurrent: states by layer, (max_n, k) each, and the encoder's output */
     real **h, **c;
-    real *memory;
+    real *encoder_out;
 };
 
-/* Rows (R, D) of tokens; place and moments are NULL where there are no positions. */
+/* Rows (R, D) of tokens; place and terms are NULL where there are no positions. */
 qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
-                             const qkv_place *place, const qkv_moments *at);
+                             const qkv_place *place, const qkv_position_terms *at);
 
 /* The recurrent decoder's forward pass. */
 qkv_tensor *qkv_decode_recurrent(qkv_tape *t, const qkv_model *m, const qkv_tokens *tgt,
-                                 qkv_tensor *memory, const qkv_tokens *src, qkv_cache *cache);
+                                 qkv_tensor *encoder_out, const qkv_tokens *src, qkv_cache *cache);
 
 #endif

@@ -1,4 +1,4 @@
-/* Writing a model's weights in fewer bits. Matrices that are only multiplied by or looked up in are
+/* Writing a model's weights quantized. Matrices that are only multiplied by or looked up in are
  * rounded, row by row; what is small (vectors, positions, the map to a few classes) stays as it is,
  * since there is nothing to gain. */
 #include "base/mem.h"
@@ -14,8 +14,8 @@ enum { FEWEST_ROWS = 16 };
 typedef struct writing {
     qkv_to_store *list;
     size_t n;
-    void **blocks; /* two a parameter */
-    char **names;  /* of scales, one a parameter */
+    void **blocks; /* two per parameter */
+    char **names;  /* of scales, one per parameter */
 } writing;
 
 static bool is_rounded(const qkv_param *p) {
@@ -65,7 +65,7 @@ qkv_status qkv_weights_quantize(const qkv_params *params, qkv_weight_format to, 
     for (size_t i = 0; i < params->n && status == QKV_OK; i++) {
         const qkv_param *p = params->list[i];
         if (p->tensor.weight)
-            status = qkv_fail(QKV_USAGE, "%s is in fewer bits already; quantise the original model",
+            status = qkv_fail(QKV_USAGE, "%s is quantized already; quantize the original model",
                               p->name);
         else if (to != QKV_WEIGHT_F32 && is_rounded(p))
             status = add_rounded(&w, p, to, i);

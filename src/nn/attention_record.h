@@ -1,7 +1,7 @@
 /* The weights of every attention of a forward pass, for looking into a model. The fast path is left
- * alone: the kernel never keeps its weights, so while a record observes a tape each attention is run
- * once more with the identity as values, which gives the weights themselves, patterns, biases and
- * relative positions included. */
+ * alone: the kernel never keeps its weights, so while a record observes a tape each attention is
+ * run once more with the identity as values, which gives the weights themselves, patterns, biases
+ * and relative positions included. */
 #ifndef QKV_NN_ATTENTION_RECORD_H
 #define QKV_NN_ATTENTION_RECORD_H
 

@@ -23,14 +23,14 @@ qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n,
     QKV_TRY_ALLOC(kv->start = qkv_zalloc(5 * n, sizeof *kv->start));
     kv->len = kv->start + n;
     kv->first = kv->len + n;
-    kv->memory_start = kv->first + n;
-    kv->memory_len = kv->memory_start + n;
+    kv->cross_start = kv->first + n;
+    kv->cross_len = kv->cross_start + n;
     int32_t **lists[] = {&kv->list, &kv->new_list, &kv->users, &kv->spare};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         QKV_TRY_ALLOC(*lists[i] = qkv_alloc((size_t)kv->room * sizeof **lists[i]));
     QKV_TRY_ALLOC(kv->rows = qkv_zalloc((size_t)layers, sizeof *kv->rows));
-    QKV_TRY_ALLOC(kv->memory = qkv_zalloc((size_t)layers, sizeof *kv->memory));
-    QKV_TRY_ALLOC(kv->memory_room = qkv_zalloc((size_t)layers, sizeof *kv->memory_room));
+    QKV_TRY_ALLOC(kv->cross = qkv_zalloc((size_t)layers, sizeof *kv->cross));
+    QKV_TRY_ALLOC(kv->cross_room = qkv_zalloc((size_t)layers, sizeof *kv->cross_room));
     size_t bytes = n * (size_t)capacity * 2 * (size_t)width * sizeof(real);
     for (int32_t i = 0; i < layers && bytes; i++)
         QKV_TRY_ALLOC(kv->rows[i] = qkv_alloc_aligned(bytes));
@@ -40,11 +40,11 @@ qkv_status qkv_kv_init(qkv_kv *kv, int32_t layers, int64_t width, int32_t max_n,
 void qkv_kv_free(qkv_kv *kv) {
     for (int32_t i = 0; i < kv->layers; i++) {
         if (kv->rows) qkv_free(kv->rows[i]);
-        if (kv->memory) qkv_free(kv->memory[i]);
+        if (kv->cross) qkv_free(kv->cross[i]);
     }
     qkv_free(kv->rows);
-    qkv_free(kv->memory);
-    qkv_free(kv->memory_room);
+    qkv_free(kv->cross);
+    qkv_free(kv->cross_room);
     qkv_free(kv->list);
     qkv_free(kv->new_list);
     qkv_free(kv->users);
@@ -70,7 +70,7 @@ qkv_status qkv_kv_reset(qkv_kv *kv, int32_t n) {
         kv->start[s] = s * kv->capacity;
         kv->len[s] = 0;
     }
-    kv->memory_rows = 0;
+    kv->cross_rows = 0;
     return QKV_OK;
 }
 
@@ -139,17 +139,17 @@ void qkv_kv_append(qkv_tape *t, const qkv_kv *kv, int32_t layer, const qkv_layou
     *v = qkv_tensor_columns(t, all, kv->width, kv->width);
 }
 
-qkv_status qkv_kv_remember(qkv_kv *kv, int32_t layer, const qkv_tensor *memory) {
+qkv_status qkv_kv_keep_cross(qkv_kv *kv, int32_t layer, const qkv_tensor *projected) {
     assert(layer >= 0 && layer < kv->layers);
-    assert(memory->cols == 2 * kv->width && qkv_is_packed(memory));
-    size_t bytes = (size_t)memory->rows * 2 * (size_t)kv->width * sizeof(real);
-    if (memory->rows > kv->memory_room[layer]) {
-        qkv_free(kv->memory[layer]);
-        kv->memory_room[layer] = 0;
-        QKV_TRY_ALLOC(kv->memory[layer] = qkv_alloc_aligned(bytes));
-        kv->memory_room[layer] = memory->rows;
+    assert(projected->cols == 2 * kv->width && qkv_is_packed(projected));
+    size_t bytes = (size_t)projected->rows * 2 * (size_t)kv->width * sizeof(real);
+    if (projected->rows > kv->cross_room[layer]) {
+        qkv_free(kv->cross[layer]);
+        kv->cross_room[layer] = 0;
+        QKV_TRY_ALLOC(kv->cross[layer] = qkv_alloc_aligned(bytes));
+        kv->cross_room[layer] = projected->rows;
     }
-    memcpy(kv->memory[layer], memory->data, bytes);
+    memcpy(kv->cross[layer], projected->data, bytes);
     return QKV_OK;
 }
 
@@ -162,7 +162,7 @@ void qkv_kv_select(qkv_kv *kv, const int32_t *from, int32_t n) {
         for (int32_t i = 0; i < len; i++) kv->users[row[i]]++;
     }
     for (int32_t s = 0; s < kv->n; s++) give_rows(kv, s, 0);
-    int32_t *const list = kv->list, *by[] = {kv->len, kv->memory_start, kv->memory_len};
+    int32_t *const list = kv->list, *by[] = {kv->len, kv->cross_start, kv->cross_len};
     kv->list = kv->new_list;
     kv->new_list = list;
     for (size_t k = 0; k < sizeof by / sizeof *by; k++) { /* through `first`, free between passes */

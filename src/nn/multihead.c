@@ -73,7 +73,7 @@ static real score_scale(const qkv_multihead_spec *s) {
     return 1;
 }
 
-/* Where weights have fewer bits, so have queries, keys and values. */
+/* With quantized weights, queries, keys and values are rounded too. */
 static qkv_attention_spec attention_spec(const qkv_multihead *m, const qkv_pass *pass) {
     return (qkv_attention_spec){.heads = m->spec.heads,
                                 .kv_heads = m->spec.kv_heads,
@@ -88,7 +88,7 @@ static qkv_attention_spec attention_spec(const qkv_multihead *m, const qkv_pass 
 /* Rotates the queries and keys, which lie side by side, when the positions ask for it. */
 static qkv_tensor *rotate(qkv_tape *t, const qkv_multihead *m, qkv_tensor *qk,
                           const qkv_pass *pass) {
-    const qkv_moments *at = &pass->moments;
+    const qkv_position_terms *at = &pass->terms;
     if (!at->cos) return qk;
     return qkv_rope(t, qk,
                     &(qkv_rope_spec){.heads = m->spec.heads + m->spec.kv_heads,
@@ -109,7 +109,7 @@ static void project_along(qkv_tape *t, const qkv_multihead *m, qkv_tensor **k, q
 
 qkv_tensor *qkv_multihead_self(qkv_tape *t, const qkv_multihead *m, qkv_tensor *x,
                                const qkv_pass *pass, const qkv_pattern *pattern, int32_t layer) {
-    const qkv_moments *at = &pass->moments;
+    const qkv_position_terms *at = &pass->terms;
     int64_t q_width = m->spec.heads * m->spec.d_head, k_width = m->spec.kv_heads * m->spec.d_head;
     qkv_attention_spec spec = attention_spec(m, pass);
     spec.spans = qkv_pattern_spans(pattern);
@@ -138,16 +138,16 @@ qkv_tensor *qkv_multihead_self(qkv_tape *t, const qkv_multihead *m, qkv_tensor *
     return qkv_dense_apply(t, &m->out, heads, QKV_ACT_NONE); /* (R, D) */
 }
 
-/* Keys and values of the memory, side by side; while decoding they are made by the first pass and
- * kept. */
-static qkv_tensor *memory_of(qkv_tape *t, const qkv_multihead *m, const qkv_pass *pass,
-                             int32_t layer) {
+/* Keys and values of the encoder's output, side by side; while decoding they are computed by the
+ * first pass and kept. */
+static qkv_tensor *cross_keys_values(qkv_tape *t, const qkv_multihead *m, const qkv_pass *pass,
+                                     int32_t layer) {
     qkv_kv *kv = pass->kv;
-    if (kv && kv->memory_rows)
-        return qkv_tensor_wrap(t, kv->memory[layer], kv->memory_rows, 2 * kv->width);
-    assert(pass->memory);
-    qkv_tensor *made = qkv_dense_brief(t, &m->kv, pass->memory); /* (S, 2G·K) */
-    if (kv && !qkv_tape_stopped(t) && qkv_kv_remember(kv, layer, made) != QKV_OK)
+    if (kv && kv->cross_rows)
+        return qkv_tensor_wrap(t, kv->cross[layer], kv->cross_rows, 2 * kv->width);
+    assert(pass->encoder_out);
+    qkv_tensor *made = qkv_dense_brief(t, &m->kv, pass->encoder_out); /* (S, 2G·K) */
+    if (kv && !qkv_tape_stopped(t) && qkv_kv_keep_cross(kv, layer, made) != QKV_OK)
         return qkv_tape_fail_below(t, &multihead_op);
     return made;
 }
@@ -156,10 +156,10 @@ qkv_tensor *qkv_multihead_cross(qkv_tape *t, const qkv_multihead *m, qkv_tensor 
                                 const qkv_pass *pass, int32_t layer) {
     int64_t k_width = m->spec.kv_heads * m->spec.d_head;
     qkv_attention_spec spec = attention_spec(m, pass);
-    spec.k_layout = pass->memory_layout;
+    spec.k_layout = pass->encoder_layout;
     spec.q_pos = NULL; /* positions of two different texts are not compared */
     qkv_tensor *q = qkv_dense_brief(t, &m->q, x); /* (R, H·K) */
-    qkv_tensor *kv = memory_of(t, m, pass, layer);
+    qkv_tensor *kv = cross_keys_values(t, m, pass, layer);
     qkv_tensor *k = qkv_tensor_columns(t, kv, 0, k_width);
     qkv_tensor *v = qkv_tensor_columns(t, kv, k_width, k_width);
     qkv_watch(t, pass->kv, layer, q, k, &spec);

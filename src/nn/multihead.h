@@ -3,8 +3,8 @@
  *     Y = Concat(H_1 … H_h) W_oᵀ,  H_i = softmax(Q_i K_iᵀ·scale + …) V_i,  [Q K V] = X W_qkvᵀ
  *
  * Self-attention has one projection for all three, and q, k, v are columns of its output;
- * cross-attention takes keys and values from a memory. The inner width heads·d_head is free of
- * d_model. */
+ * cross-attention takes keys and values from the encoder's output. The inner width heads·d_head is
+ * free of d_model. */
 #ifndef QKV_NN_MULTIHEAD_H
 #define QKV_NN_MULTIHEAD_H
 
@@ -34,15 +34,15 @@ typedef struct qkv_multihead {
     qkv_dense qkv;                /* self-attention: ((H + 2G)·K, D) */
     qkv_dense q, kv;              /* cross-attention: (H·K, D), (2G·K, D) */
     qkv_dense out;                /* (D, H·K) */
-    qkv_param *along_k, *along_v; /* Linformer: (r, max_len), or one such block a head */
+    qkv_param *along_k, *along_v; /* Linformer: (r, max_len), or one such block per head */
 } qkv_multihead;
 
 /* What the layers of one forward pass share. */
 typedef struct qkv_pass {
     qkv_place place;
-    qkv_moments moments;
-    qkv_tensor *memory; /* (R_source, D), or NULL */
-    qkv_layout memory_layout;
+    qkv_position_terms terms;
+    qkv_tensor *encoder_out; /* (R_source, D), or NULL */
+    qkv_layout encoder_layout;
     qkv_kv *kv; /* NULL: the whole sequences are given */
 } qkv_pass;
 

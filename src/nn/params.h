@@ -29,11 +29,11 @@ typedef struct qkv_param_spec {
     bool no_decay; /* biases, norms, embeddings */
     bool sparse;   /* a lookup table whose gradient touches few rows */
     bool product;  /* the weights of a linear map: worth packing for use */
-    int64_t
-        split; /* rows of a first part that products use apart from the rest, and so packed apart; 0: none */
-    bool narrow; /* read only by products and lookups, so it may be held in fewer bits */
-    bool
-        fixed; /* found by other means than gradients: no gradient, no moments, not in the flat arrays */
+    /* Rows of a first part that products use apart from the rest, and so packed apart; 0: none. */
+    int64_t split;
+    bool narrow; /* read only by products and lookups, so it may be quantized */
+    /* Not learned by gradients: no gradient, no moments, not in the flat arrays. */
+    bool fixed;
 } qkv_param_spec;
 
 typedef struct qkv_param {
@@ -70,7 +70,8 @@ qkv_param *qkv_param_find(const qkv_params *p, const char *name); /* NULL if the
 /* Before allocating: all gradients are dense, those of lookup tables too. */
 void qkv_params_densify(qkv_params *p);
 qkv_status qkv_params_allocate(qkv_params *p, bool with_grads);
-/* Instead of allocating: the values are elsewhere (a mapped file) and stay there; or are these fewer bits. */
+/* Instead of allocating: the values are elsewhere (a mapped file) and stay there; or are
+ * quantized. */
 void qkv_param_bind(qkv_param *param, const real *values);
 void qkv_param_bind_weight(qkv_param *param, const qkv_weight *weight);
 /* Values from the seed: a function of (seed, name, index) only, so the same on every machine and in

@@ -1,5 +1,5 @@
-/* Global positions: the first `global_tokens` positions see every key and are seen by every query. The
- * other queries see themselves besides. */
+/* Global positions: the first `global_tokens` positions see every key and are seen by every query.
+ * The other queries see themselves besides. */
 #include <string.h>
 
 #include "nn/mask_pattern.h"

@@ -14,7 +14,8 @@ static double slope_of(int32_t head, int32_t heads) {
                         : exp2(-8.0 * (2 * (head - power) + 1) / (2 * power));
 }
 
-static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out) {
+static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place,
+                  qkv_position_terms *out) {
     int32_t longest = (int32_t)place->n_positions;
     int32_t n = p->spec.causal ? longest : 2 * longest - 1;
     qkv_tensor *bias = qkv_tensor_new(t, p->spec.heads, n);

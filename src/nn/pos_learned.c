@@ -11,7 +11,8 @@ static void declare(qkv_position *p, qkv_params *params, const char *stack) {
     p->table = qkv_param_declare(params, &spec, "%s.position.weight", stack);
 }
 
-static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out) {
+static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place,
+                  qkv_position_terms *out) {
     if (place->n_positions > p->spec.max_len)
         qkv_tape_fail(t, &qkv_position_op, QKV_USAGE,
                       "a sequence of %lld tokens is longer than the %lld learned positions; cut it "

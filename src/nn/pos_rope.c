@@ -28,7 +28,8 @@ static void constant_fill(const qkv_position_spec *spec, int64_t n, real *out) {
     }
 }
 
-static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out) {
+static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place,
+                  qkv_position_terms *out) {
     const real *table = qkv_position_constants(t, p, place->n_positions, &out->rotations);
     if (!table) return;
     out->cos = table;

@@ -26,7 +26,8 @@ static void constant_fill(const qkv_position_spec *spec, int64_t n, real *out) {
     }
 }
 
-static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out) {
+static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place,
+                  qkv_position_terms *out) {
     int64_t n;
     real *table = qkv_position_constants(t, p, place->n_positions, &n);
     if (table) out->table = qkv_tensor_wrap(t, table, n, p->spec.d_model);

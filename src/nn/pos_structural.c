@@ -47,7 +47,8 @@ void qkv_tree_measure(const int32_t *head, int32_t n, int32_t *depth, uint8_t *d
         }
 }
 
-/* Depth of each row, and per sequence the matrix of path lengths between its tokens, all clipped. */
+/* Depth of each row, and per sequence the matrix of path lengths between its tokens, all
+ * clipped. */
 typedef struct measured {
     int32_t *depth;    /* R */
     uint8_t *distance; /* that of sequence s from start[s] on */
@@ -97,7 +98,8 @@ static bool measure(qkv_tape *t, const qkv_place *place, int32_t most, measured 
     return true;
 }
 
-static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out) {
+static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place,
+                  qkv_position_terms *out) {
     if (!place->column || !place->column[QKV_COLUMN_NODES] || !place->column[QKV_COLUMN_HEADS]) {
         qkv_tape_fail(t, &qkv_position_op, QKV_USAGE,
                       "position=structural needs a dependency tree for each sequence; give CoNLL-U "

@@ -67,7 +67,8 @@ static void constant_fill(const qkv_position_spec *spec, int64_t n, real *out) {
         out[(int64_t)r * spec->buckets + bucket_of(spec, r - spec->distance)] = 1;
 }
 
-static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out) {
+static void begin(qkv_tape *t, const qkv_position *p, const qkv_place *place,
+                  qkv_position_terms *out) {
     (void)place;
     int64_t count;
     real *one_hot = qkv_position_constants(t, p, 1, &count);

@@ -90,9 +90,9 @@ real *qkv_position_constants(qkv_tape *t, const qkv_position *p, int64_t n, int6
     return made;
 }
 
-qkv_moments qkv_position_begin(qkv_tape *t, const qkv_position *p, const qkv_place *place) {
-    qkv_moments moments = {0};
+qkv_position_terms qkv_position_begin(qkv_tape *t, const qkv_position *p, const qkv_place *place) {
+    qkv_position_terms terms = {0};
     const qkv_position_scheme *scheme = schemes[p->spec.kind];
-    if (scheme->begin && !qkv_tape_stopped(t)) scheme->begin(t, p, place, &moments);
-    return moments;
+    if (scheme->begin && !qkv_tape_stopped(t)) scheme->begin(t, p, place, &terms);
+    return terms;
 }

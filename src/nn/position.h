@@ -1,8 +1,8 @@
 /* Positions: how a model learns the order of its tokens.
  *
- * A scheme acts at one or more of four moments: it adds to the input, rotates queries and keys,
+ * A scheme acts at one or more of four places: it adds to the input, rotates queries and keys,
  * adds a bias to scores, or adds relative vectors to keys and values. Once a forward pass it fills
- * in what it has for each (a struct qkv_moments); the embedding and the attention layers apply what
+ * in what it has for each (qkv_position_terms); the embedding and the attention layers apply what
  * they find there and know no scheme by name. A new scheme is one file and one row of position.def.
  * Positions start at 0. */
 #ifndef QKV_NN_POSITION_H
@@ -52,8 +52,8 @@ typedef struct qkv_place {
     const qkv_cells *const *column; /* by qkv_column; entries or all of it may be NULL */
 } qkv_place;
 
-/* What a scheme contributes to one forward pass; zeros mean nothing at that moment. */
-typedef struct qkv_moments {
+/* What a scheme contributes to one forward pass; zeros mean nothing at that place. */
+typedef struct qkv_position_terms {
     qkv_tensor *table;     /* (P, D): row pos[r] is added to input row r */
     qkv_tensor *added;     /* (R, D): added to the input */
     const real *cos, *sin; /* (rotations, d_head/2): q and k are rotated */
@@ -61,9 +61,9 @@ typedef struct qkv_moments {
     bool half_split;
     qkv_relation relation;   /* of query and key, for the bias and the relative vectors */
     qkv_tensor *bias;        /* (heads, relation.n) */
-    qkv_param *const *rel_k; /* one (relation.n, d_head) a layer */
+    qkv_param *const *rel_k; /* one (relation.n, d_head) per layer */
     qkv_param *const *rel_v;
-} qkv_moments;
+} qkv_position_terms;
 
 typedef struct qkv_position {
     qkv_position_spec spec;
@@ -81,18 +81,19 @@ typedef struct qkv_position_scheme {
     /* Constants: reals needed for n positions, and their values. */
     int64_t (*constant_size)(const qkv_position_spec *spec, int64_t n);
     void (*constant_fill)(const qkv_position_spec *spec, int64_t n, real *out);
-    void (*begin)(qkv_tape *t, const qkv_position *p, const qkv_place *place, qkv_moments *out);
+    void (*begin)(qkv_tape *t, const qkv_position *p, const qkv_place *place,
+                  qkv_position_terms *out);
 } qkv_position_scheme; /* every function may be NULL */
 
 qkv_status qkv_position_check(const qkv_position_spec *spec);
 qkv_status qkv_position_declare(qkv_position *p, const qkv_position_spec *spec, qkv_params *params,
                                 const char *stack);
-/* Makes the constants for max_len positions (at most some thousand, or 16 MiB); more are made on the
- * tape of the pass that needs them. */
+/* Makes the constants for max_len positions (at most some thousand, or 16 MiB); more are made on
+ * the tape of the pass that needs them. */
 qkv_status qkv_position_allocate(qkv_position *p);
 void qkv_position_free(qkv_position *p);
 
-qkv_moments qkv_position_begin(qkv_tape *t, const qkv_position *p, const qkv_place *place);
+qkv_position_terms qkv_position_begin(qkv_tape *t, const qkv_position *p, const qkv_place *place);
 
 /* For schemes: the name under which they report to a tape. */
 extern const qkv_op qkv_position_op;

@@ -6,10 +6,10 @@
  * written as  y = read(x, norm);  add(x, f(y)).
  *
  * Two things happen behind these lines. In pre-norm the sum waits for the next norm, which adds and
- * norms in one pass over the rows. And in EVAL, where nobody looks back, what a part leaves is moved
- * to one of two tensors, which take turns, and the rest of its memory is given back: so a deep model
- * runs in the memory of one part, which stays in the cache. What is to outlive a part must not lie
- * in the arena then (see qkv_tape_take). */
+ * norms in one pass over the rows. And in EVAL, where there is no backward, what a part leaves is
+ * moved to one of two tensors, which take turns, and the rest of its memory is given back: so a
+ * deep model runs in the memory of one part, which stays in the cache. What is to outlive a part
+ * must not lie in the arena then (see qkv_tape_take). */
 #ifndef QKV_NN_RESIDUAL_H
 #define QKV_NN_RESIDUAL_H
 

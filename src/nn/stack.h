@@ -1,10 +1,10 @@
-/* A stack of Transformer layers: an encoder, or a decoder with or without a memory to attend to.
+/* A stack of Transformer layers: an encoder, or a decoder with or without cross-attention.
  *
  *     pre-norm:   x ← x + f(norm(x))      and a last norm at the end
  *     post-norm:  x ← norm(x + f(x))
  *
- * with f self-attention, then (decoders with a memory) cross-attention, then the feed-forward
- * layer. */
+ * with f self-attention, then (decoders of an encoder-decoder) cross-attention, then the
+ * feed-forward layer. */
 #ifndef QKV_NN_STACK_H
 #define QKV_NN_STACK_H
 

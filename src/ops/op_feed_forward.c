@@ -11,8 +11,8 @@
 #include "ops/ops.h"
 #include "ops/product.h"
 
-/* Rows of a block: hidden ones of about 2 MB, but enough for products at full speed. It depends on the
- * width alone, so that bits do not depend on the batch. */
+/* Rows of a block: hidden ones of about 2 MB, but enough for products at full speed. It depends on
+ * the width alone, so that bits do not depend on the batch. */
 #define BLOCK_REALS ((int64_t)1 << 19)
 #define BLOCK_LEAST 128
 #define BLOCK_MOST  1024
@@ -57,7 +57,7 @@ static real *pack(qkv_tape *t, qkv_gemm g, int64_t rows) {
     return packed;
 }
 
-static void give_back(work *k) {
+static void give(work *k) {
     real *const all[] = {k->z, k->h, k->dh, k->x, k->packed_in, k->packed_out};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) qkv_heap_give(all[i]);
 }
@@ -168,7 +168,7 @@ static void backward(qkv_tape *t, qkv_node *node) {
     k.packed_out = pack(t, qkv_product_back(k.up, rows, f->w_out, NULL), x->rows);
     if (k.dx.data) k.packed_in = pack(t, qkv_product_back(k.up, rows, f->w_in, NULL), x->rows);
     backward_blocks(t, s, &k, x);
-    give_back(&k);
+    give(&k);
     qkv_heap_give(s->kept);
     qkv_heap_give(s->narrow);
 }
@@ -222,7 +222,7 @@ qkv_tensor *qkv_feed_forward(qkv_tape *t, qkv_tensor *x, const qkv_feed_forward_
     k.packed_out =
         pack(t, qkv_product_of((qkv_block){.rows = rows}, spec->w_out, NULL, NULL), x->rows);
     if (!qkv_tape_stopped(t)) forward(t, s, &k, x, y);
-    give_back(&k);
+    give(&k);
     qkv_tensor_done(x);
     return qkv_tape_record(t, op, in, 5, QKV_TENSORS(y), s);
 }
@@ -231,7 +231,8 @@ qkv_tensor *qkv_feed_forward(qkv_tape *t, qkv_tensor *x, const qkv_feed_forward_
 
 enum { GATED = 16, LONG = 32 };
 
-/* After a norm whose rows are made again; LONG: more than one block, seen where they meet. */
+/* After a norm whose rows are made again; LONG: more than one block, checked where one ends and the
+ * next begins. */
 static qkv_tensor *build(qkv_tape *t, qkv_check *c) {
     const int v = qkv_check_variant(c);
     const int64_t rows = v & LONG ? BLOCK_MOST + 3 : 5, hidden = 3;

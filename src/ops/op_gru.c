@@ -162,8 +162,8 @@ static bool arguments_fit(qkv_tape *t, const qkv_tensor *x, const qkv_tensor *w_
            (!spec->h0 || qkv_expect_shape(t, op, "h0", spec->h0, spec->layout.n, k));
 }
 
-/* Forward in time: gates hold x Wxᵀ + bx. h (R, k) is made in the timeline's order. packed: Wh as qkv_params_pack
- * leaves it, the rows of r and z first, then those of n; or NULL. */
+/* Forward in time: gates hold x Wxᵀ + bx. h (R, k) is made in the timeline's order. packed: Wh as
+ * qkv_params_pack leaves it, the rows of r and z first, then those of n; or NULL. */
 static void walk(qkv_tape *t, const saved *s, parts w, const real *packed, parts b, const real *h0,
                  real *h) {
     const int64_t k = s->k;

@@ -4,7 +4,8 @@
  * With g = dy·gain and means over the row (μ and ρ depend on s too):
  *   ds = ρ·(g − mean g − h·mean(g·h)) + what arrives at s from elsewhere;  RMS: without mean g
  *   dgain = Σ dy·h,  dbias = Σ dy,   dx = ds,   dr = dropout(ds) with the same mask
- * Kept: s and two numbers a row (and y, unless it is brief: made again from those). ds takes the place of dy and is handed on to x without a copy. */
+ * Kept: s and two numbers per row (and y, unless it is brief: made again from those). ds takes the
+ * place of dy and is handed on to x without a copy. */
 #include "ops/ops.h"
 #include "ops/expect.h"
 

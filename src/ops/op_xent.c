@@ -7,8 +7,9 @@
  * in backward would cost the first product again. That fixes the upstream gradient to 1, so the op
  * is a root: it must be a loss itself.
  *
- * With `agree` (R-Drop, Wu et al. 2021) the second half of the rows are the first half again, under other dropout; a chunk is
- * then as many rows of either, and the kernel adds how far two predictions are apart (kern/isa/softmax.c has the gradient). */
+ * With `agree` (R-Drop, Wu et al. 2021) the second half of the rows are the first half again, under
+ * other dropout; a chunk is then as many rows of either, and the kernel adds how far two
+ * predictions are apart (kern/isa/softmax.c has the gradient). */
 #include "ops/ops.h"
 #include "ops/expect.h"
 #include "ops/product.h"

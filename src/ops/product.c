@@ -46,8 +46,7 @@ bool qkv_product_forward(qkv_tape *t, const qkv_op *op, qkv_block x, const qkv_t
 }
 
 void qkv_product_refuse_gradient(qkv_tape *t, const qkv_op *op) {
-    qkv_tape_fail(t, op, QKV_USAGE,
-                  "weights in fewer bits (quantised) are for use, not for gradients");
+    qkv_tape_fail(t, op, QKV_USAGE, "quantized weights are for use, not for gradients");
 }
 
 bool qkv_product_grad_input(qkv_tape *t, const qkv_op *op, const real *dz, int64_t rows,

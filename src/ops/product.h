@@ -22,7 +22,7 @@ typedef struct qkv_target {
 /* z = x Wᵀ + b of packed z (rows, w->rows), the weights in whatever form they have. b may be
  * NULL. */
 qkv_gemm qkv_product_of(qkv_block x, const qkv_tensor *w, const qkv_tensor *b, real *z);
-/* dx = dz W; not for weights in fewer bits */
+/* dx = dz W; not for quantized weights */
 qkv_gemm qkv_product_back(const real *dz, int64_t rows, const qkv_tensor *w, real *dx);
 
 /* g in the tape's precision; false (recorded) when it failed. */
@@ -31,7 +31,7 @@ bool qkv_product(qkv_tape *t, const qkv_op *op, qkv_gemm g);
 /* z = x Wᵀ + b, and its gradients. */
 bool qkv_product_forward(qkv_tape *t, const qkv_op *op, qkv_block x, const qkv_tensor *w,
                          const qkv_tensor *b, real *z);
-/* Records that weights in fewer bits have no gradients. */
+/* Records that quantized weights have no gradients. */
 void qkv_product_refuse_gradient(qkv_tape *t, const qkv_op *op);
 /* dx (+)= dz W */
 bool qkv_product_grad_input(qkv_tape *t, const qkv_op *op, const real *dz, int64_t rows,

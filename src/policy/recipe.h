@@ -67,7 +67,7 @@ double qkv_recipe_smoothing(const qkv_recipe *r, bool overfit);
 bool qkv_recipe_adamw(const qkv_recipe *r, bool pre_norm, bool goes_on);
 /* Tokens of a batch: some sixty updates per pass, between 512 and 4,096 tokens. */
 int64_t qkv_recipe_batch(int64_t tokens);
-/* Steps of warm-up, of so many in all. */
+/* Steps of warm-up in a run of `steps`. */
 int64_t qkv_recipe_warmup(int64_t steps);
 /* The learning rate. Post-norm stacks diverge at rates that pre-norm tolerates, and fine-tuning at
  * the full rate forgets: both get 0.3 of it. */

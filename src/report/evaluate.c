@@ -25,14 +25,14 @@ static qkv_status count_batches(const qkv_text_model *m, const qkv_encoded *data
     QKV_TRY(qkv_batcher_init(&b));
     qkv_batcher_plan(&b, 0);
     qkv_tape *t;
-    qkv_status status = qkv_text_model_lend(m, &t);
+    qkv_status status = qkv_text_model_take_tape(m, &t);
     for (int64_t i = 0; i < b.n_batches && status == QKV_OK; i++) {
         int64_t n;
         const int64_t *examples = qkv_batcher_get(&b, i, &n);
         qkv_tape_begin(t, QKV_EVAL, 0, (uint64_t)i);
         status = qkv_task_count(t, m->model, &m->spec, &b, examples, n, &s->tally);
     }
-    if (t) qkv_text_model_return(m, t);
+    if (t) qkv_text_model_give_tape(m, t);
     qkv_batcher_free(&b);
     return status;
 }

@@ -48,7 +48,7 @@ static void put_counts(const qkv_tokenizer_facts *f, qkv_buf *out) {
                    (unsigned long long)f->lines, (unsigned long long)f->bytes,
                    (unsigned long long)f->words, (unsigned long long)f->tokens);
     qkv_buf_printf(
-        out, "               %.3f tokens a word, %.3f bytes a token, %llu unknown (%.4f %%)\n",
+        out, "               %.3f tokens per word, %.3f bytes per token, %llu unknown (%.4f %%)\n",
         f->tokens_per_word, f->bytes_per_token, (unsigned long long)f->unknown, 100 * unknown);
 }
 

@@ -1,5 +1,5 @@
-/* What a run leaves of its course: log.jsonl, a line every tenth step (and for each of the first ten)
- * and every validation, and the same for TensorBoard. */
+/* What a run leaves of its course: log.jsonl, a line every tenth step (and for each of the first
+ * ten) and every validation, and the same for TensorBoard. */
 #ifndef QKV_RUN_TRAIN_LOG_H
 #define QKV_RUN_TRAIN_LOG_H
 

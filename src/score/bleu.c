@@ -54,7 +54,7 @@ qkv_bleu_score qkv_bleu_result(const qkv_bleu *b) {
     if (b->match[0] == 0) return r; /* then no order has a match */
     double sum = 0, part = 1;
     for (int k = 0; k < QKV_BLEU_ORDERS; k++) {
-        /* No line has so many words: sacrebleu gives 0, and so do we. */
+        /* No line has k + 1 words: sacrebleu gives 0, and so do we. */
         if (b->total[k] == 0) return r;
         if (b->match[k] == 0) part /= 2;
         r.precision[k] = 100 * (b->match[k] ? (double)b->match[k] : part) / (double)b->total[k];

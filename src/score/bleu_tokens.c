@@ -108,12 +108,12 @@ static size_t replace(char *text, size_t n, const replacement *r) {
 static qkv_status apply(const rule *r, const int32_t *in, size_t n, qkv_score_words *w) {
     w->to.n = 0;
     for (size_t i = 0; i < n; i++) {
-        const bool met = r->first(in[i]) && (!r->second || (i + 1 < n && r->second(in[i + 1])));
-        bool ok = !(met && r->before) || QKV_PUSH(w->to, ' ');
+        const bool hit = r->first(in[i]) && (!r->second || (i + 1 < n && r->second(in[i + 1])));
+        bool ok = !(hit && r->before) || QKV_PUSH(w->to, ' ');
         ok = ok && QKV_PUSH(w->to, in[i]);
-        ok = ok && (!(met && r->between) || QKV_PUSH(w->to, ' '));
-        if (met && r->second) ok = ok && QKV_PUSH(w->to, in[++i]);
-        ok = ok && (!(met && r->after) || QKV_PUSH(w->to, ' '));
+        ok = ok && (!(hit && r->between) || QKV_PUSH(w->to, ' '));
+        if (hit && r->second) ok = ok && QKV_PUSH(w->to, in[++i]);
+        ok = ok && (!(hit && r->after) || QKV_PUSH(w->to, ' '));
         if (!ok) return QKV_FAILED;
     }
     return QKV_OK;

@@ -1,7 +1,7 @@
 /* Which n-grams two sequences share: the counting under BLEU and chrF.
  *
  * All positions of all sequences are sorted once, by the symbols that follow them. Equal n-grams of
- * every order then stand together, so one walk an order counts them all; no table, no hashing. */
+ * every order then stand together, so one walk per order counts them all; no table, no hashing. */
 #ifndef QKV_SCORE_NGRAMS_H
 #define QKV_SCORE_NGRAMS_H
 

@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 
-/* Every dtype of the format: name in the file, bits of an element. Those without a name of ours are OTHER: their
- * sizes are checked and their bytes can be had, but nothing converts them. */
+/* Every dtype of the format: name in the file, bits of an element. Those without a name of ours are
+ * OTHER: their sizes are checked and their bytes can be had, but nothing converts them. */
 #define QKV_DTYPE_TABLE(X)                                                                         \
     X(F32, "F32", 32)                                                                              \
     X(F16, "F16", 16)                                                                              \
@@ -43,7 +43,8 @@ typedef struct qkv_safetensors {
     const char **meta_key, **meta_value;
 } qkv_safetensors;
 
-/* Maps the file and checks every tensor's extent against it. Tensors are listed in the order of their bytes. */
+/* Maps the file and checks every tensor's extent against it. Tensors are listed in the order of
+ * their bytes. */
 qkv_status qkv_safetensors_open(const char *path, qkv_safetensors *out);
 void qkv_safetensors_close(qkv_safetensors *s);
 const qkv_stored *qkv_safetensors_find(const qkv_safetensors *s,
@@ -51,7 +52,8 @@ const qkv_stored *qkv_safetensors_find(const qkv_safetensors *s,
 /* Converts all elements to float; F32, F16, BF16 and F64 can be. */
 qkv_status qkv_stored_to_float(const qkv_stored *t, float *out);
 
-/* A tensor to write; `data` holds its elements as `dtype` says (base/half.h rounds floats to F16 and BF16). */
+/* A tensor to write; `data` holds its elements as `dtype` says (base/half.h rounds floats to F16
+ * and BF16). */
 typedef struct qkv_to_store {
     const char *name;
     qkv_dtype dtype;
@@ -59,8 +61,8 @@ typedef struct qkv_to_store {
     int64_t shape[8];
     const void *data;
 } qkv_to_store;
-/* Replaces `path` in one step: tensors sorted by element size and name, no gaps, header padded to 8 bytes. Names
- * must differ; "format": "pt" is added to the metadata, as other readers expect. */
+/* Replaces `path` in one step: tensors sorted by element size and name, no gaps, header padded to 8
+ * bytes. Names must differ; "format": "pt" is added to the metadata, as other readers expect. */
 qkv_status qkv_safetensors_write(const char *path, const qkv_to_store *tensors, size_t n,
                                  const char *const *meta /* key, value, key, value, …, NULL */);
 

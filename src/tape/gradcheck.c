@@ -93,7 +93,7 @@ static qkv_tensor *probe(qkv_tape *t, qkv_tensor *y) {
 
 /* ---- the check ---- */
 
-/* Builds the case anew; *y and *loss are its output and the scalar. */
+/* Builds the case; *y and *loss are its output and the scalar. */
 static qkv_status build(qkv_tape *t, qkv_check *c, qkv_tensor **y, qkv_tensor **loss) {
     c->next = 0;
     qkv_tape_begin(t, QKV_TRAIN, 7, 1);

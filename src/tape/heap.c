@@ -65,7 +65,8 @@ void *qkv_heap_take(qkv_heap *p, size_t bytes) {
         for (piece *x = first_piece(r); x; x = x->after)
             if (!x->used && x->size >= need && (!best || x->size < best->size)) best = x;
     if (best) return use(best, need);
-    /* Room for more: pages that are not used cost nothing, and pieces of one region fill each other's gaps. */
+    /* Room for more: pages that are not used cost nothing, and pieces of one region fill each
+     * other's gaps. */
     const size_t room = need < ROOM_MAX / 16 ? need * 16 : ROOM_MAX;
     region *r = add_region(p, need + PIECE_HEADER + (room > ROOM_MIN ? room : ROOM_MIN));
     return r ? use(first_piece(r), need) : NULL;

@@ -1,11 +1,11 @@
 /* Memory that is taken and given back while a tape is made and walked back: gradients of
  * activations, and what an op keeps from its forward to its backward.
  *
- * A gradient lives from the first consumer that adds to it until its producer's backward has run, so
- * only a few are alive at once. A tape has a heap for those and other short lives, and one for what
- * is kept, so that neither leaves holes among the other. A heap is one region (several only until
- * the next reset), cut into pieces that are joined again when both neighbours are free; it settles
- * at the largest step's need and then asks the system for nothing. */
+ * A gradient lives from the first consumer that adds to it until its producer's backward has run,
+ * so only a few are alive at once. A tape has a heap for those and other short lives, and one for
+ * what is kept, so that neither leaves holes among the other. A heap is one region (several only
+ * until the next reset), cut into pieces that are joined again when both neighbours are free; it
+ * settles at the largest step's need and then asks the system for nothing. */
 #ifndef QKV_TAPE_HEAP_H
 #define QKV_TAPE_HEAP_H
 

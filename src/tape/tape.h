@@ -7,45 +7,46 @@
  *
  * Every tensor is a matrix: R rows (all tokens of a batch) by D columns. A vector is one row.
  *
- * THE LIFE OF A TENSOR, for somebody who is about to write an op
+ * THE LIFE OF A TENSOR, for the writer of an op
  *
  * Who makes it. Inputs are there already: parameters, wrapped memory of the caller's, outputs of
- * other ops, views of any of these. The op makes its outputs, nearly always by qkv_tensor_new, fills
- * their data and hands them to qkv_tape_record, its last line. Headers and nodes are in the arena.
+ * other ops, views of any of these. The op makes its outputs, nearly always by qkv_tensor_new,
+ * fills their data and hands them to qkv_tape_record, its last line. Headers and nodes are in the
+ * arena.
  *
  * Where its data is (qkv_life), and who frees it:
  *
  *     STEP      arena                nobody: all of it is gone at the next qkv_tape_begin
  *     SPARE     arena                likewise; your backward does not read the output, so that a
  *                                    last reader (norm's sum) may overwrite it
- *     BRIEF     heap                 its one reader, in forward: qkv_tensor_done. Your op can make it
- *                                    again (`remake`), or the reader keeps what it needs
+ *     BRIEF     heap                 its one reader, in forward: qkv_tensor_done. Your op can make
+ *                                    it again (`remake`), or the reader keeps what it needs
  *     KEPT      heap                 its one reader, in backward: qkv_tensor_done
  *     BORROWED  the caller's, or     the caller, after the step; a view frees nothing
  *               the base's of a view
  *     PARAM     parameter store      the store, with the model
  *
  * Begin with STEP; the others save memory where an activation is large and has one reader. The op's
- * own memory has the same lives: qkv_tape_alloc gives STEP, where `saved` must be, qkv_tape_take the
- * BRIEF and the KEPT, which the op gives back by qkv_heap_give. What backward allocates in the arena
- * is gone when it returns.
+ * own memory has the same lives: qkv_tape_alloc gives STEP, where `saved` must be, qkv_tape_take
+ * the BRIEF and the KEPT, which the op gives back by qkv_heap_give. What backward allocates in the
+ * arena is gone when it returns.
  *
- * When its gradient appears. Not in forward: an output has wants_grad from qkv_tape_record on, and no
- * grad. In qkv_tape_backward the first reader to run (the last that was recorded) gets memory for it
- * by qkv_grad_write, qkv_grad_add or qkv_grad_pass, in the heap; other readers add to it. When your
- * backward runs, all of them have run: qkv_grad_of(out) is the complete sum, or NULL when nothing
- * that reached the loss read this output (a node with no gradient at all is skipped). It is yours to
- * destroy, and the tape frees it when your backward returns. A view has no gradient of its own but a
- * place in its base's. The gradient of a leaf lives until the next qkv_tape_begin; a parameter's is
- * in the store, is only ever added to, and is zeroed by the optimiser. (An op that is a `root`, a
- * loss, makes gradients in forward.)
+ * When its gradient appears. Not in forward: an output has wants_grad from qkv_tape_record on, and
+ * no grad. In qkv_tape_backward the first reader to run (the last that was recorded) gets memory
+ * for it by qkv_grad_write, qkv_grad_add or qkv_grad_pass, in the heap; other readers add to it.
+ * When your backward runs, all of them have run: qkv_grad_of(out) is the complete sum, or NULL when
+ * nothing that reached the loss read this output (a node with no gradient at all is skipped). It is
+ * yours to destroy, and the tape frees it when your backward returns. A view has no gradient of its
+ * own but a place in its base's. The gradient of a leaf lives until the next qkv_tape_begin; a
+ * parameter's is in the store, is only ever added to, and is zeroed by the optimiser. (An op that
+ * is a `root`, a loss, makes gradients in forward.)
  *
- * What EVAL does differently (evaluation, decoding). Nothing is recorded: qkv_tape_records is false,
- * so the op saves nothing for backward, makes arena tensors instead of BRIEF and KEPT ones, and drops
- * nothing out. A last reader may overwrite any tensor of the step (qkv_may_overwrite). And the arena
- * may be given back in the middle of a step (qkv_tape_rewind, see nn/residual.h): what is to outlive
- * a layer is in a heap, as watched attention is, or belongs to the caller, as the cache of keys and
- * values does, which is wrapped anew in each step.
+ * What EVAL does differently (evaluation, decoding). Nothing is recorded: qkv_tape_records is
+ * false, so the op saves nothing for backward, makes arena tensors instead of BRIEF and KEPT ones,
+ * and drops nothing out. A last reader may overwrite any tensor of the step (qkv_may_overwrite).
+ * And the arena may be given back in the middle of a step (qkv_tape_rewind, see nn/residual.h):
+ * what is to outlive a layer is in a heap, as watched attention is, or belongs to the caller, as
+ * the cache of keys and values does, which is wrapped again in each step.
  *
  * src/ops/op_scale.c is the shortest op, op_linear.c the one to read next. */
 #ifndef QKV_TAPE_TAPE_H
@@ -122,8 +123,8 @@ struct qkv_op {
     /* Adds to (or fills) the gradients of node->in that want one, from those of node->out, which it
      * may destroy. What it takes from qkv_tape_alloc is given back when it returns. */
     void (*backward)(qkv_tape *t, qkv_node *node);
-    /* For an op with a brief output, or NULL: makes rows [row0, row0 + rows) of out[0] again, packed,
-     * from what backward needs anyway. */
+    /* For an op with a brief output, or NULL: makes rows [row0, row0 + rows) of out[0] again,
+     * packed, from what backward needs anyway. */
     void (*remake)(const qkv_node *node, int64_t row0, int64_t rows, real *out);
     bool root; /* its gradients were made in forward, for an upstream gradient of 1: it must be a
                   loss */
@@ -161,7 +162,7 @@ struct qkv_tape {
     qkv_node **nodes;
     size_t n_nodes, cap_nodes;
     uint64_t n_ops;               /* ops run in this step, recorded or not */
-    const qkv_observer *observer; /* NULL: nobody looks */
+    const qkv_observer *observer; /* NULL: none */
     const qkv_node *running;      /* the node whose backward runs, or NULL */
     qkv_beside beside[QKV_NODE_INPUTS];
     int n_beside;
@@ -206,8 +207,8 @@ static inline qkv_tensor *qkv_tensor_new(qkv_tape *t, int64_t rows, int64_t cols
 }
 /* For the one reader of a BRIEF or KEPT tensor; of others they do nothing. _done gives the data
  * back. A backward that needs BRIEF data once more calls _again before reading and _done after, or
- * _rows_again for some rows at a time, which are made in `room` unless they are there. A reader that
- * calls nothing only holds the memory for longer. */
+ * _rows_again for some rows at a time, which are made in `room` unless they are there. A reader
+ * that calls nothing only holds the memory for longer. */
 void qkv_tensor_done(qkv_tensor *x);
 const real *qkv_tensor_again(qkv_tape *t, qkv_tensor *x); /* its data; NULL without memory */
 const real *qkv_tensor_rows_again(const qkv_tensor *x, int64_t row0, int64_t rows, real *room);

@@ -28,7 +28,7 @@ typedef struct qkv_fit {
     const qkv_batcher *valid;    /* what validation runs over; NULL: there is none */
     uint64_t seed;
     bool whole;                     /* the rows held out are to be learned from too */
-    qkv_status (*tell)(void *user); /* says that we are alive; NULL: nobody listens */
+    qkv_status (*tell)(void *user); /* reports progress; NULL: not wanted */
     void *user;
 } qkv_fit;
 

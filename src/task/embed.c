@@ -1,5 +1,5 @@
-/* embed: an encoder whose pooled rows are the answer. It is used, never trained as such: other tasks
- * leave models that embed too. */
+/* embed: an encoder whose pooled rows are the answer. It is used, never trained as such: other
+ * tasks leave models that embed too. */
 #include "task/task.h"
 
 const qkv_task qkv_task_embed = {

@@ -1,9 +1,9 @@
 /* mlm: 15 % of the tokens are to be guessed; of these 80 % are shown as the mask, 10 % as some
- * other token, 10 % as they are. Drawn anew for every step, keyed by the step and the row (never
+ * other token, 10 % as they are. Drawn in every step, keyed by the step and the row (never
  * stored). With `continues` words are drawn instead of tokens, and all tokens of a word are
  * guessed. Every batch has at least one target, so that a loss always exists. Only the rows that
- * are to be guessed meet the vocabulary: for the others it would be most of the work,
- * and for nothing. */
+ * are to be guessed are multiplied by the vocabulary's: for the others that would be most of the
+ * work, and for nothing. */
 #include "task/task.h"
 
 #include <string.h>

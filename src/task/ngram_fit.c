@@ -10,13 +10,13 @@
  * (Wang and Manning 2012):
  *     r_gk = log( ((n_gk + a π_k) / N_k) / ((n_g − n_gk + a (1 − π_k)) / (N − N_k)) )
  * with n_gk texts of class k that have n-gram g, N_k all of k's n-grams, π_k = N_k / N, and a
- * made-up texts in proportion to the classes, so that an n-gram seen once says little and one never
+ * pseudo-texts in proportion to the classes, so that an n-gram seen once says little and one never
  * seen nothing. What is kept is w = r u, so that w·x is the decision and an update of
  * α by d adds d r² x to w.
  *
  * Texts are taken in an order that depends on the seed alone, and one after another: the same bits
  * on any number of threads and on every rank. Only hashing, which is most of the work, is spread
- * over threads, a block of texts at a time; nothing is kept of a text but one number a class, so
+ * over threads, a block of texts at a time; nothing is kept of a text but one number per class, so
  * the data may be larger than memory. */
 #include "base/mem.h"
 #include "base/thread.h"

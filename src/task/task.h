@@ -1,5 +1,5 @@
-/* Tasks: examples → batch → loss. The first place where text and tensors meet; one file and one row
- * each.
+/* Tasks: examples → batch → loss. The lowest layer that knows both text and tensors; one file and
+ * one row each.
  *
  * Losses are sums over targets, never means: the optimiser divides by the number of targets of the
  * whole step, so that gradient accumulation gives what one large batch would give. */
@@ -107,8 +107,8 @@ typedef enum qkv_task_kind {
 
 /* The row of a configuration's task. */
 const qkv_task *qkv_task_of(const qkv_config *c);
-/* Row i of the table; NULL past its end (qkv_task_row, for programs, leaves out those that cannot be
- * trained). */
+/* Row i of the table; NULL past its end (qkv_task_row, for programs, leaves out those that cannot
+ * be trained). */
 const qkv_task *qkv_task_at(int i);
 static inline bool qkv_task_trains(const qkv_task *task) {
     return task->loss != NULL;

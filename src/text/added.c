@@ -20,10 +20,10 @@ static qkv_status build(qkv_matcher *m, qkv_trie_key *keys, size_t n) {
 }
 
 /* The form in which a token is looked for: its own, or what normalisation makes of it. */
-static qkv_status normal_form(qkv_tokenizer *tok, qkv_work *w, const qkv_added *a,
+static qkv_status normal_form(qkv_tokenizer *tok, qkv_draft *w, const qkv_added *a,
                               qkv_trie_key *key) {
-    QKV_TRY(qkv_work_start(w, a->text, a->len, 0, false));
-    QKV_TRY(qkv_steps_normalize(tok, w));
+    QKV_TRY(qkv_draft_start(w, a->text, a->len, 0, false));
+    QKV_TRY(qkv_text_steps_normalize(tok, w));
     key->len = (uint32_t)w->len;
     QKV_TRY_ALLOC(key->text = qkv_arena_strndup(&tok->arena, w->text, w->len));
     return QKV_OK;
@@ -33,7 +33,7 @@ qkv_status qkv_matcher_build(qkv_tokenizer *tok) {
     const size_t n = tok->added.n;
     qkv_trie_key *keys;
     QKV_TRY_ALLOC(keys = qkv_alloc((n + 1) * sizeof *keys));
-    qkv_work work = {0};
+    qkv_draft work = {0};
     qkv_status status = QKV_OK;
     for (int normalized = 0; normalized < 2 && status == QKV_OK; normalized++) {
         size_t count = 0;
@@ -48,7 +48,7 @@ qkv_status qkv_matcher_build(qkv_tokenizer *tok) {
         if (status == QKV_OK)
             status = build(normalized ? &tok->normalized : &tok->raw, keys, count);
     }
-    qkv_work_free(&work);
+    qkv_draft_free(&work);
     qkv_free(keys);
     return status;
 }

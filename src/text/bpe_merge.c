@@ -140,7 +140,7 @@ static void merge_short(const qkv_bpe *m, qkv_scratch *s) {
 
 /* ---- long words ---- */
 
-/* A heap with four children a node, of rank · 2³² + place: its smallest is the next merge. */
+/* A heap with four children per node, of rank · 2³² + place: its smallest is the next merge. */
 static bool heap_push(qkv_scratch *s, uint64_t key) {
     if (!QKV_PUSH(s->heap, key)) return false;
     uint64_t *heap = s->heap.at;

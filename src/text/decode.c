@@ -40,7 +40,7 @@ static qkv_status token_strings(const qkv_tokenizer *tok, const int32_t *ids, si
 static qkv_status run(const qkv_tokenizer *tok, const int32_t *ids, size_t n, bool keep_special,
                       qkv_strings *a, qkv_strings *b, qkv_buf *out) {
     QKV_TRY(token_strings(tok, ids, n, keep_special, a));
-    const qkv_steps *steps = &tok->stage[QKV_STAGE_DECODER];
+    const qkv_text_steps *steps = &tok->stage[QKV_STAGE_DECODER];
     for (size_t i = 0; i < steps->n; i++) {
         clear(b);
         if (!QKV_PUSH(b->start, 0)) return QKV_FAILED;

@@ -54,7 +54,7 @@ static qkv_status get_text(qkv_tokenizer *tok, qkv_json_at json, const char *key
 
 /* ---- ByteLevel ---- */
 
-static qkv_status byte_level(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status byte_level(const qkv_text_step *step, const qkv_strings *in, qkv_strings *out) {
     (void)step;
     for (size_t i = 0; i < count_of(in); i++) {
         size_t n;
@@ -69,7 +69,7 @@ static qkv_status byte_level(const qkv_step *step, const qkv_strings *in, qkv_st
     return close_string(out);
 }
 
-const qkv_step_kind qkv_dec_byte_level = {.name = "ByteLevel", .decode = byte_level};
+const qkv_text_step_kind qkv_dec_byte_level = {.name = "ByteLevel", .decode = byte_level};
 
 /* ---- WordPiece ---- */
 
@@ -78,7 +78,7 @@ typedef struct wordpiece_args {
     bool cleanup;
 } wordpiece_args;
 
-static qkv_status wordpiece_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status wordpiece_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     wordpiece_args *a;
     QKV_TRY_ALLOC(step->args = a = qkv_arena_zalloc(&tok->arena, sizeof *a));
     a->cleanup = true;
@@ -107,7 +107,7 @@ static qkv_status clean_up(qkv_buf *text) {
     return text->status;
 }
 
-static qkv_status wordpiece(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status wordpiece(const qkv_text_step *step, const qkv_strings *in, qkv_strings *out) {
     const wordpiece_args *a = step->args;
     const size_t prefix = strlen(a->prefix);
     qkv_buf word = {0};
@@ -131,7 +131,7 @@ static qkv_status wordpiece(const qkv_step *step, const qkv_strings *in, qkv_str
     return status;
 }
 
-const qkv_step_kind qkv_dec_wordpiece = {
+const qkv_text_step_kind qkv_dec_wordpiece = {
     .name = "WordPiece", .parse = wordpiece_parse, .decode = wordpiece};
 
 /* ---- Metaspace ---- */
@@ -141,7 +141,7 @@ typedef struct metaspace_args {
     bool never; /* no mark was put before the text, so none is taken away */
 } metaspace_args;
 
-static qkv_status metaspace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status metaspace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     metaspace_args *a;
     bool prefix = true;
     const char *scheme = "";
@@ -153,7 +153,7 @@ static qkv_status metaspace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step
     return get_text(tok, json, "replacement", "\xE2\x96\x81", &a->mark);
 }
 
-static qkv_status metaspace(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status metaspace(const qkv_text_step *step, const qkv_strings *in, qkv_strings *out) {
     const metaspace_args *a = step->args;
     for (size_t i = 0; i < count_of(in); i++) {
         size_t n;
@@ -164,19 +164,19 @@ static qkv_status metaspace(const qkv_step *step, const qkv_strings *in, qkv_str
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_dec_metaspace = {
+const qkv_text_step_kind qkv_dec_metaspace = {
     .name = "Metaspace", .parse = metaspace_parse, .decode = metaspace};
 
 /* ---- BPEDecoder: the suffix of a word's end becomes a blank ---- */
 
-static qkv_status bpe_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status bpe_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     char *suffix;
     QKV_TRY(get_text(tok, json, "suffix", "</w>", &suffix));
     step->args = suffix;
     return QKV_OK;
 }
 
-static qkv_status bpe(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status bpe(const qkv_text_step *step, const qkv_strings *in, qkv_strings *out) {
     const char *suffix = step->args;
     for (size_t i = 0; i < count_of(in); i++) {
         size_t n;
@@ -187,7 +187,7 @@ static qkv_status bpe(const qkv_step *step, const qkv_strings *in, qkv_strings *
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_dec_bpe = {.name = "BPEDecoder", .parse = bpe_parse, .decode = bpe};
+const qkv_text_step_kind qkv_dec_bpe = {.name = "BPEDecoder", .parse = bpe_parse, .decode = bpe};
 
 /* ---- ByteFallback ---- */
 
@@ -204,7 +204,8 @@ int qkv_byte_token(const char *text, size_t n) {
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
-static qkv_status byte_fallback(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status byte_fallback(const qkv_text_step *step, const qkv_strings *in,
+                                qkv_strings *out) {
     (void)step;
     for (size_t i = 0; i < count_of(in); i++) {
         size_t n, after;
@@ -221,26 +222,26 @@ static qkv_status byte_fallback(const qkv_step *step, const qkv_strings *in, qkv
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_dec_byte_fallback = {.name = "ByteFallback", .decode = byte_fallback};
+const qkv_text_step_kind qkv_dec_byte_fallback = {.name = "ByteFallback", .decode = byte_fallback};
 
 /* ---- Fuse ---- */
 
-static qkv_status fuse(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status fuse(const qkv_text_step *step, const qkv_strings *in, qkv_strings *out) {
     (void)step;
     qkv_buf_add(&out->text, in->text.data ? in->text.data : "", in->text.len);
     return close_string(out);
 }
 
-const qkv_step_kind qkv_dec_fuse = {.name = "Fuse", .decode = fuse};
+const qkv_text_step_kind qkv_dec_fuse = {.name = "Fuse", .decode = fuse};
 
-/* ---- Strip: so many of one character from each end ---- */
+/* ---- Strip: up to `start` and `stop` of one character from the ends ---- */
 
 typedef struct strip_args {
     char *content;
     int64_t start, stop;
 } strip_args;
 
-static qkv_status strip_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status strip_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     strip_args *a;
     QKV_TRY_ALLOC(step->args = a = qkv_arena_zalloc(&tok->arena, sizeof *a));
     QKV_TRY(qkv_json_get_int(json, "start", true, 0, QKV_TEXT_MAX, &a->start));
@@ -248,7 +249,7 @@ static qkv_status strip_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *st
     return get_text(tok, json, "content", " ", &a->content);
 }
 
-static qkv_status strip(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status strip(const qkv_text_step *step, const qkv_strings *in, qkv_strings *out) {
     const strip_args *a = step->args;
     const size_t len = strlen(a->content);
     for (size_t i = 0; i < count_of(in); i++) {
@@ -265,7 +266,7 @@ static qkv_status strip(const qkv_step *step, const qkv_strings *in, qkv_strings
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_dec_strip = {.name = "Strip", .parse = strip_parse, .decode = strip};
+const qkv_text_step_kind qkv_dec_strip = {.name = "Strip", .parse = strip_parse, .decode = strip};
 
 /* ---- Replace ---- */
 
@@ -274,7 +275,7 @@ typedef struct replace_args {
     char *content;
 } replace_args;
 
-static qkv_status replace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status replace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     replace_args *a;
     qkv_json_at pattern;
     QKV_TRY_ALLOC(step->args = a = qkv_arena_zalloc(&tok->arena, sizeof *a));
@@ -284,12 +285,12 @@ static qkv_status replace_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *
     return qkv_text_pattern_parse(&a->pattern, pattern);
 }
 
-static void replace_drop(qkv_step *step) {
+static void replace_drop(qkv_text_step *step) {
     replace_args *a = step->args;
     if (a) qkv_text_pattern_free(&a->pattern);
 }
 
-static qkv_status replace(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status replace(const qkv_text_step *step, const qkv_strings *in, qkv_strings *out) {
     const replace_args *a = step->args;
     for (size_t i = 0; i < count_of(in); i++) {
         size_t n, done = 0, begin, end;
@@ -310,7 +311,7 @@ static qkv_status replace(const qkv_step *step, const qkv_strings *in, qkv_strin
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_dec_replace = {
+const qkv_text_step_kind qkv_dec_replace = {
     .name = "Replace", .parse = replace_parse, .decode = replace, .drop = replace_drop};
 
 /* ---- CTC: repeated tokens once, without the blank token ---- */
@@ -320,7 +321,7 @@ typedef struct ctc_args {
     bool cleanup;
 } ctc_args;
 
-static qkv_status ctc_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status ctc_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     ctc_args *a;
     QKV_TRY_ALLOC(step->args = a = qkv_arena_zalloc(&tok->arena, sizeof *a));
     a->cleanup = true;
@@ -329,7 +330,7 @@ static qkv_status ctc_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step
     return get_text(tok, json, "word_delimiter_token", "|", &a->delimiter);
 }
 
-static qkv_status ctc(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status ctc(const qkv_text_step *step, const qkv_strings *in, qkv_strings *out) {
     const ctc_args *a = step->args;
     qkv_buf word = {0}, plain = {0};
     qkv_status status = QKV_OK;
@@ -352,7 +353,7 @@ static qkv_status ctc(const qkv_step *step, const qkv_strings *in, qkv_strings *
     return status;
 }
 
-const qkv_step_kind qkv_dec_ctc = {.name = "CTC", .parse = ctc_parse, .decode = ctc};
+const qkv_text_step_kind qkv_dec_ctc = {.name = "CTC", .parse = ctc_parse, .decode = ctc};
 
 /* ---- SentencePiece: ▁ back to blanks ----
  *
@@ -362,7 +363,7 @@ typedef struct sentencepiece_args {
     bool prefix, squeeze; /* the normaliser's add_dummy_prefix, remove_extra_whitespaces */
 } sentencepiece_args;
 
-static qkv_status sentencepiece_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status sentencepiece_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     sentencepiece_args *a;
     QKV_TRY_ALLOC(step->args = a = qkv_arena_zalloc(&tok->arena, sizeof *a));
     QKV_TRY(qkv_json_get_bool(json, "add_dummy_prefix", true, &a->prefix));
@@ -371,7 +372,8 @@ static qkv_status sentencepiece_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_
 
 /* As the original: one ▁ is taken off the first piece that begins with it, or, where extra blanks
  * are removed, off every piece until there is text. */
-static qkv_status sentencepiece(const qkv_step *step, const qkv_strings *in, qkv_strings *out) {
+static qkv_status sentencepiece(const qkv_text_step *step, const qkv_strings *in,
+                                qkv_strings *out) {
     static const char mark[] = "\xE2\x96\x81";
     const sentencepiece_args *a = step->args;
     bool before_text = (a->prefix || a->squeeze) && !in->within;
@@ -390,7 +392,7 @@ static qkv_status sentencepiece(const qkv_step *step, const qkv_strings *in, qkv
 }
 
 /* The nearest that Hugging Face has: one blank at most is taken off the whole text. */
-static qkv_status sentencepiece_translate(const qkv_steps *stage, qkv_buf *out) {
+static qkv_status sentencepiece_translate(const qkv_text_steps *stage, qkv_buf *out) {
     const sentencepiece_args *a = stage->step[0].args;
     qkv_buf_puts(
         out,
@@ -402,7 +404,7 @@ static qkv_status sentencepiece_translate(const qkv_steps *stage, qkv_buf *out) 
     return out->status;
 }
 
-const qkv_step_kind qkv_dec_sentencepiece = {.name = "SentencePiece",
-                                             .parse = sentencepiece_parse,
-                                             .decode = sentencepiece,
-                                             .translate = sentencepiece_translate};
+const qkv_text_step_kind qkv_dec_sentencepiece = {.name = "SentencePiece",
+                                                  .parse = sentencepiece_parse,
+                                                  .decode = sentencepiece,
+                                                  .translate = sentencepiece_translate};

@@ -105,11 +105,11 @@ static qkv_status encode_marked(const qkv_tokenizer *tok, qkv_scratch *s, const 
 
 /* Pre-tokenizer and model on the work's text. */
 static qkv_status encode_words(const qkv_tokenizer *tok, qkv_scratch *s, qkv_encoding *out) {
-    qkv_work *w = &s->work;
+    qkv_draft *w = &s->work;
     const size_t before = out->n;
     const bool marked =
         tok->model_kind == &qkv_model_bpe && ((const qkv_bpe *)tok->model)->word_start;
-    QKV_TRY(qkv_steps_split(tok, w));
+    QKV_TRY(qkv_text_steps_split(tok, w));
     for (size_t p = 0; p < w->pieces.n; p++) {
         const qkv_piece piece = w->pieces.at[p];
         const char *word = w->text + piece.begin;
@@ -129,7 +129,7 @@ static qkv_status encode_words(const qkv_tokenizer *tok, qkv_scratch *s, qkv_enc
 
 /* Copies the text aside, since the parts' steps write to the work's own buffers. */
 static qkv_status hold(qkv_scratch *s) {
-    qkv_work *w = &s->work;
+    qkv_draft *w = &s->work;
     qkv_buf_clear(&s->held);
     qkv_buf_add(&s->held, w->text, w->len);
     if (s->held.status != QKV_OK) return s->held.status;
@@ -142,7 +142,7 @@ static qkv_status hold(qkv_scratch *s) {
 
 static qkv_status encode_part(const qkv_tokenizer *tok, qkv_scratch *s, size_t begin, size_t end,
                               bool at_start, qkv_encoding *out) {
-    qkv_work *w = &s->work;
+    qkv_draft *w = &s->work;
     if (begin >= end) return QKV_OK;
     w->text = s->held.data + begin;
     w->len = end - begin;
@@ -157,9 +157,9 @@ static qkv_status encode_part(const qkv_tokenizer *tok, qkv_scratch *s, size_t b
 /* A stretch of the text between added tokens. */
 static qkv_status encode_stretch(const qkv_tokenizer *tok, qkv_scratch *s, const char *text,
                                  size_t len, size_t base, qkv_encoding *out) {
-    qkv_work *w = &s->work;
-    QKV_TRY(qkv_work_start(w, text, len, base, s->ranges || tok->track_always));
-    QKV_TRY(qkv_steps_normalize(tok, w));
+    qkv_draft *w = &s->work;
+    QKV_TRY(qkv_draft_start(w, text, len, base, s->ranges || tok->track_always));
+    QKV_TRY(qkv_text_steps_normalize(tok, w));
     if (!w->len) return QKV_OK;
     qkv_added_search f = {0};
     if (!tok->normalized.any || !qkv_matcher_next(tok, &tok->normalized, w->text, w->len, &f))

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_WORDS 200 /* that are explained; nobody reads more */
+#define MAX_WORDS 200 /* that are explained */
 
 /* One explanation under way. */
 typedef struct story {
@@ -179,7 +179,7 @@ static qkv_status tell_lookup(story *s, const char *word, size_t n) {
 }
 
 static const struct teller {
-    const qkv_model_kind *kind;
+    const qkv_tokenizer_model *kind;
     const char *rule;
     qkv_status (*tell)(story *s, const char *word, size_t n);
 } tellers[] = {
@@ -199,7 +199,7 @@ static const struct teller {
 
 static qkv_status tell_words(story *s, const struct teller *teller, const char *text, size_t len) {
     QKV_TRY(qkv_tokenizer_words(s->tok, s->scratch, text, len));
-    const qkv_work *work = qkv_scratch_work(s->scratch);
+    const qkv_draft *work = qkv_scratch_draft(s->scratch);
     if (work->len != len || memcmp(work->text, text, len) != 0) {
         qkv_buf_puts(s->out, "rewritten:  ");
         qkv_buf_add(s->out, work->text, work->len);

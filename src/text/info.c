@@ -94,7 +94,7 @@ static size_t find_around(const qkv_tokenizer *tok, qkv_token *out) {
 }
 
 static const char *const *find_steps(const qkv_tokenizer *tok, qkv_stage stage, listed *l) {
-    const qkv_steps *s = &tok->stage[stage];
+    const qkv_text_steps *s = &tok->stage[stage];
     for (size_t i = 0; i < s->n; i++) l->step[stage][i] = s->step[i].kind->name;
     return l->step[stage];
 }

@@ -344,9 +344,9 @@ static void drop(qkv_tokenizer *tok) {
     qkv_trie_free(&m->frozen);
 }
 
-const qkv_model_kind qkv_model_bpe = {.name = "BPE",
-                                      .parse = parse,
-                                      .prepare = prepare,
-                                      .encode = qkv_bpe_encode,
-                                      .write = write,
-                                      .drop = drop};
+const qkv_tokenizer_model qkv_model_bpe = {.name = "BPE",
+                                           .parse = parse,
+                                           .prepare = prepare,
+                                           .encode = qkv_bpe_encode,
+                                           .write = write,
+                                           .drop = drop};

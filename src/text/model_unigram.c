@@ -323,9 +323,9 @@ static void drop(qkv_tokenizer *tok) {
     qkv_trie_free(&m->trie);
 }
 
-const qkv_model_kind qkv_model_unigram = {.name = "Unigram",
-                                          .parse = parse,
-                                          .prepare = prepare,
-                                          .encode = encode,
-                                          .write = write,
-                                          .drop = drop};
+const qkv_tokenizer_model qkv_model_unigram = {.name = "Unigram",
+                                               .parse = parse,
+                                               .prepare = prepare,
+                                               .encode = encode,
+                                               .write = write,
+                                               .drop = drop};

@@ -116,12 +116,12 @@ static void wordpiece_drop(qkv_tokenizer *tok) {
     qkv_trie_free(&m->rest);
 }
 
-const qkv_model_kind qkv_model_wordpiece = {.name = "WordPiece",
-                                            .parse = wordpiece_parse,
-                                            .prepare = wordpiece_prepare,
-                                            .encode = wordpiece_encode,
-                                            .write = wordpiece_write,
-                                            .drop = wordpiece_drop};
+const qkv_tokenizer_model qkv_model_wordpiece = {.name = "WordPiece",
+                                                 .parse = wordpiece_parse,
+                                                 .prepare = wordpiece_prepare,
+                                                 .encode = wordpiece_encode,
+                                                 .write = wordpiece_write,
+                                                 .drop = wordpiece_drop};
 
 /* ---- WordLevel ---- */
 
@@ -174,9 +174,9 @@ static void wordlevel_drop(qkv_tokenizer *tok) {
     (void)tok;
 }
 
-const qkv_model_kind qkv_model_wordlevel = {.name = "WordLevel",
-                                            .parse = wordlevel_parse,
-                                            .prepare = wordlevel_prepare,
-                                            .encode = wordlevel_encode,
-                                            .write = wordlevel_write,
-                                            .drop = wordlevel_drop};
+const qkv_tokenizer_model qkv_model_wordlevel = {.name = "WordLevel",
+                                                 .parse = wordlevel_parse,
+                                                 .prepare = wordlevel_prepare,
+                                                 .encode = wordlevel_encode,
+                                                 .write = wordlevel_write,
+                                                 .drop = wordlevel_drop};

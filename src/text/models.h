@@ -98,7 +98,7 @@ qkv_status qkv_tokenizer_set_sentencepiece_unigram(qkv_tokenizer *tok, const qkv
                                                    const double *scores, const uint8_t *types,
                                                    size_t n, int32_t unk, bool byte_fallback);
 
-extern const qkv_model_kind qkv_model_bpe, qkv_model_unigram, qkv_model_wordpiece,
+extern const qkv_tokenizer_model qkv_model_bpe, qkv_model_unigram, qkv_model_wordpiece,
     qkv_model_wordlevel;
 
 #endif

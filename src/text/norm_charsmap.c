@@ -26,20 +26,20 @@ static qkv_status read_map(qkv_charsmap *m, qkv_json_at json) {
 
 /* ---- Precompiled ---- */
 
-static qkv_status precompiled_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status precompiled_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     QKV_TRY_ALLOC(step->args = qkv_arena_zalloc(&tok->arena, sizeof(qkv_charsmap)));
     return read_map(step->args, json);
 }
 
-static void precompiled_drop(qkv_step *step) {
+static void precompiled_drop(qkv_text_step *step) {
     if (step->args) qkv_charsmap_free(step->args);
 }
 
-static qkv_status precompiled(const qkv_step *step, qkv_work *w) {
+static qkv_status precompiled(const qkv_text_step *step, qkv_draft *w) {
     const qkv_charsmap *m = step->args;
     const char *value;
     size_t done = 0, i = 0;
-    qkv_work_begin(w);
+    qkv_draft_begin(w);
     while (i < w->len) {
         const uint8_t b = (uint8_t)w->text[i];
         if (b < 0x80 && m->plain[b] && b != '\r' &&
@@ -49,8 +49,8 @@ static qkv_status precompiled(const qkv_step *step, qkv_work *w) {
         }
         const size_t end = qkv_unicode_grapheme(w->text, i, w->len);
         if (end - i < 6 && qkv_charsmap_match(m, w->text + i, end - i, false, &value)) {
-            qkv_work_keep(w, done, i);
-            qkv_work_put(w, value, strlen(value), i, end);
+            qkv_draft_keep(w, done, i);
+            qkv_draft_put(w, value, strlen(value), i, end);
             done = i = end;
             continue;
         }
@@ -58,22 +58,22 @@ static qkv_status precompiled(const qkv_step *step, qkv_work *w) {
             int32_t cp;
             const size_t n = (size_t)qkv_utf8_decode(w->text + i, end - i, &cp);
             if (qkv_charsmap_match(m, w->text + i, n, false, &value)) {
-                qkv_work_keep(w, done, i);
-                qkv_work_put(w, value, strlen(value), i, i + n);
+                qkv_draft_keep(w, done, i);
+                qkv_draft_put(w, value, strlen(value), i, i + n);
                 done = i + n;
             }
             i += n;
         }
     }
     if (!done) return QKV_OK;
-    qkv_work_keep(w, done, w->len);
-    return qkv_work_end(w);
+    qkv_draft_keep(w, done, w->len);
+    return qkv_draft_end(w);
 }
 
-const qkv_step_kind qkv_norm_precompiled = {.name = "Precompiled",
-                                            .parse = precompiled_parse,
-                                            .normalize = precompiled,
-                                            .drop = precompiled_drop};
+const qkv_text_step_kind qkv_norm_precompiled = {.name = "Precompiled",
+                                                 .parse = precompiled_parse,
+                                                 .normalize = precompiled,
+                                                 .drop = precompiled_drop};
 
 /* ---- SentencePiece: the whole normalizer of a .model; our own type, made by the reader of those
  * files ---- */
@@ -103,7 +103,7 @@ static qkv_status read_symbols(qkv_trie *t, qkv_json_at json) {
     return status;
 }
 
-static qkv_status sp_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status sp_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     sp_args *a;
     QKV_TRY_ALLOC(step->args = a = qkv_arena_zalloc(&tok->arena, sizeof *a));
     a->prefix = a->squeeze = a->escape = true;
@@ -115,7 +115,7 @@ static qkv_status sp_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step)
     return read_symbols(&a->symbols, json);
 }
 
-static void sp_drop(qkv_step *step) {
+static void sp_drop(qkv_text_step *step) {
     sp_args *a = step->args;
     if (!a) return;
     qkv_charsmap_free(&a->map);
@@ -123,7 +123,7 @@ static void sp_drop(qkv_step *step) {
 }
 
 /* What the text at i becomes: *out, *n; returns the bytes taken. */
-static size_t sp_prefix(const sp_args *a, const qkv_work *w, size_t i, const char **out,
+static size_t sp_prefix(const sp_args *a, const qkv_draft *w, size_t i, const char **out,
                         size_t *n) {
     int32_t value;
     size_t taken;
@@ -142,13 +142,13 @@ static size_t sp_prefix(const sp_args *a, const qkv_work *w, size_t i, const cha
 }
 
 /* Appends a replacement; blanks become the mark. */
-static void sp_put(const sp_args *a, qkv_work *w, const char *text, size_t n, size_t begin,
+static void sp_put(const sp_args *a, qkv_draft *w, const char *text, size_t n, size_t begin,
                    size_t end) {
     while (n) {
         const char *blank = a->escape ? memchr(text, ' ', n) : NULL;
         const size_t run = blank ? (size_t)(blank - text) : n;
-        if (run) qkv_work_put(w, text, run, begin, end);
-        if (blank) qkv_work_put(w, blank_mark, 3, begin, end);
+        if (run) qkv_draft_put(w, text, run, begin, end);
+        if (blank) qkv_draft_put(w, blank_mark, 3, begin, end);
         text += run + (blank != NULL);
         n -= run + (blank != NULL);
     }
@@ -162,31 +162,31 @@ static size_t plain_run(const qkv_charsmap *m, const char *text, size_t i, size_
                                                             : i; /* a mark may join the last one */
 }
 
-static void sp_trim(const sp_args *a, qkv_work *w) {
-    struct qkv_work_side *s = &w->side[w->out];
+static void sp_trim(const sp_args *a, qkv_draft *w) {
+    struct qkv_draft_side *s = &w->side[w->out];
     const char *mark = a->escape ? blank_mark : " ";
     const size_t n = strlen(mark);
     while (s->text.len >= n && !memcmp(s->text.data + s->text.len - n, mark, n)) s->text.len -= n;
     if (w->track) s->from.n = s->to.n = s->text.len;
 }
 
-static qkv_status sentencepiece(const qkv_step *step, qkv_work *w) {
+static qkv_status sentencepiece(const qkv_text_step *step, qkv_draft *w) {
     const sp_args *a = step->args;
     const char *mark = a->escape ? blank_mark : " ", *out;
     size_t i = 0, n, taken;
-    qkv_work_begin(w);
+    qkv_draft_begin(w);
     while (a->squeeze && i < w->len) { /* blanks at the beginning */
         taken = sp_prefix(a, w, i, &out, &n);
         if (n != 1 || *out != ' ') break;
         i += taken;
     }
-    if (i == w->len) return qkv_work_end(w);
-    if (a->prefix && !a->suffix) qkv_work_put(w, mark, strlen(mark), i, i + 1);
+    if (i == w->len) return qkv_draft_end(w);
+    if (a->prefix && !a->suffix) qkv_draft_put(w, mark, strlen(mark), i, i + 1);
     bool after_blank = a->squeeze;
     while (i < w->len) {
         const size_t run = a->symbols.n ? i : plain_run(&a->map, w->text, i, w->len);
         if (run > i) {
-            qkv_work_keep(w, i, run);
+            qkv_draft_keep(w, i, run);
             after_blank = false;
             i = run;
             continue;
@@ -201,8 +201,8 @@ static qkv_status sentencepiece(const qkv_step *step, qkv_work *w) {
         i += taken;
     }
     if (a->squeeze) sp_trim(a, w);
-    if (a->prefix && a->suffix) qkv_work_put(w, mark, strlen(mark), w->len - 1, w->len);
-    return qkv_work_end(w);
+    if (a->prefix && a->suffix) qkv_draft_put(w, mark, strlen(mark), w->len - 1, w->len);
+    return qkv_draft_end(w);
 }
 
 static void put_replace(qkv_json_out *j, const char *kind, const char *pattern,
@@ -235,7 +235,7 @@ static void put_map(qkv_json_out *j, const char *json) {
 
 /* Our own type in steps that Hugging Face has: the same on all but a few characters
  * of the map (see the top). */
-static qkv_status sp_translate(const qkv_steps *stage, qkv_buf *out) {
+static qkv_status sp_translate(const qkv_text_steps *stage, qkv_buf *out) {
     const sp_args *a = stage->step[0].args;
     qkv_json_out j = qkv_json_begin(out, 0);
     qkv_json_open(&j, '{');
@@ -257,8 +257,8 @@ static qkv_status sp_translate(const qkv_steps *stage, qkv_buf *out) {
     return out->status;
 }
 
-const qkv_step_kind qkv_norm_sentencepiece = {.name = "SentencePiece",
-                                              .parse = sp_parse,
-                                              .normalize = sentencepiece,
-                                              .translate = sp_translate,
-                                              .drop = sp_drop};
+const qkv_text_step_kind qkv_norm_sentencepiece = {.name = "SentencePiece",
+                                                   .parse = sp_parse,
+                                                   .normalize = sentencepiece,
+                                                   .translate = sp_translate,
+                                                   .drop = sp_drop};

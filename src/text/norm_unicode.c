@@ -16,39 +16,39 @@ static size_t other_end(const char *text, size_t i, size_t len) {
     return i;
 }
 
-static void put(qkv_work *w, int32_t cp, size_t begin, size_t end) {
+static void put(qkv_draft *w, int32_t cp, size_t begin, size_t end) {
     if (cp < 0) { /* a malformed byte stays itself */
         const char byte = (char)(-1 - cp);
-        qkv_work_put(w, &byte, 1, begin, end);
+        qkv_draft_put(w, &byte, 1, begin, end);
     } else
-        qkv_work_put_char(w, cp, begin, end);
+        qkv_draft_put_char(w, cp, begin, end);
 }
 
-static qkv_status normal_form(qkv_work *w, qkv_normal_form form) {
+static qkv_status normal_form(qkv_draft *w, qkv_normal_form form) {
     size_t i = ascii_end(w->text, 0, w->len);
     if (i == w->len) return QKV_OK;
-    qkv_work_begin(w);
+    qkv_draft_begin(w);
     for (size_t done = 0;;) {
         /* A stretch takes the ASCII character before it along: a mark may join it. */
         const size_t begin = i > done ? i - 1 : i, end = other_end(w->text, i, w->len);
-        qkv_work_keep(w, done, begin);
+        qkv_draft_keep(w, done, begin);
         QKV_TRY(qkv_unicode_normalize(w->text, begin, end, form, &w->chars));
         for (size_t k = 0; k < w->chars.n; k++)
             put(w, w->chars.at[k].cp, w->chars.at[k].begin, w->chars.at[k].end);
         done = end;
         i = ascii_end(w->text, done, w->len);
         if (i < w->len) continue;
-        qkv_work_keep(w, done, i);
-        return qkv_work_end(w);
+        qkv_draft_keep(w, done, i);
+        return qkv_draft_end(w);
     }
 }
 
 #define FORM(lower, NAME, FORM_)                                                                   \
-    static qkv_status lower(const qkv_step *step, qkv_work *w) {                                   \
+    static qkv_status lower(const qkv_text_step *step, qkv_draft *w) {                             \
         (void)step;                                                                                \
         return normal_form(w, FORM_);                                                              \
     }                                                                                              \
-    const qkv_step_kind qkv_norm_##lower = {.name = NAME, .normalize = lower};
+    const qkv_text_step_kind qkv_norm_##lower = {.name = NAME, .normalize = lower};
 FORM(nfc, "NFC", QKV_NFC)
 FORM(nfd, "NFD", QKV_NFD)
 FORM(nfkc, "NFKC", QKV_NFKC)
@@ -62,7 +62,7 @@ typedef struct bert_args {
     char ascii[128]; /* what an ASCII character becomes; 0: dropped */
 } bert_args;
 
-static qkv_status bert_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status bert_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     bert_args *a;
     qkv_json_at accents;
     QKV_TRY_ALLOC(step->args = a = qkv_arena_zalloc(&tok->arena, sizeof *a));
@@ -84,7 +84,7 @@ static qkv_status bert_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *ste
     return QKV_OK;
 }
 
-static void bert_ascii(const bert_args *a, qkv_work *w, size_t begin, size_t end) {
+static void bert_ascii(const bert_args *a, qkv_draft *w, size_t begin, size_t end) {
     char run[256];
     while (begin < end) {
         size_t n = 0;
@@ -95,14 +95,14 @@ static void bert_ascii(const bert_args *a, qkv_work *w, size_t begin, size_t end
             run[n++] = c;
         }
         if (!w->track)
-            qkv_work_put(w, run, n, start, begin);
+            qkv_draft_put(w, run, n, start, begin);
         else
-            for (size_t k = 0; k < n; k++) qkv_work_put(w, run + k, 1, start + k, start + k + 1);
+            for (size_t k = 0; k < n; k++) qkv_draft_put(w, run + k, 1, start + k, start + k + 1);
         if (begin < end && !a->ascii[(uint8_t)w->text[begin]]) begin++;
     }
 }
 
-static void bert_lower(const bert_args *a, qkv_work *w, int32_t cp, size_t begin, size_t end) {
+static void bert_lower(const bert_args *a, qkv_draft *w, int32_t cp, size_t begin, size_t end) {
     int32_t low[2] = {cp};
     const int n = a->lower && cp >= 0 ? qkv_unicode_lower(cp, low) : 1;
     for (int i = 0; i < n; i++) put(w, low[i], begin, end);
@@ -110,7 +110,7 @@ static void bert_lower(const bert_args *a, qkv_work *w, int32_t cp, size_t begin
 
 /* A stretch without ASCII. Accents go first where they can: what remains needs no reordering, since
  * the order only concerns marks, and of those only the few that are not accents remain. */
-static qkv_status bert_other(const bert_args *a, qkv_work *w, size_t begin, size_t end) {
+static qkv_status bert_other(const bert_args *a, qkv_draft *w, size_t begin, size_t end) {
     qkv_uchars *v = &w->chars;
     if (a->accents)
         QKV_TRY(qkv_unicode_normalize(w->text, begin, end, QKV_NFD, v));
@@ -131,20 +131,20 @@ static qkv_status bert_other(const bert_args *a, qkv_work *w, size_t begin, size
         if (a->clean && (c.cp < 0 || c.cp == 0xFFFD || class & QKV_U_OTHER)) continue;
         if (a->accents && class & QKV_U_ACCENT) continue;
         if (a->clean && class & QKV_U_SPACE)
-            qkv_work_put(w, " ", 1, c.begin, c.end);
+            qkv_draft_put(w, " ", 1, c.begin, c.end);
         else if (a->han && class & QKV_U_HAN) {
-            qkv_work_put(w, " ", 1, c.begin, c.end);
+            qkv_draft_put(w, " ", 1, c.begin, c.end);
             put(w, c.cp, c.begin, c.end);
-            qkv_work_put(w, " ", 1, c.begin, c.end);
+            qkv_draft_put(w, " ", 1, c.begin, c.end);
         } else
             bert_lower(a, w, c.cp, c.begin, c.end);
     }
     return QKV_OK;
 }
 
-static qkv_status bert(const qkv_step *step, qkv_work *w) {
+static qkv_status bert(const qkv_text_step *step, qkv_draft *w) {
     const bert_args *a = step->args;
-    qkv_work_begin(w);
+    qkv_draft_begin(w);
     for (size_t i = 0; i < w->len;) {
         size_t end = ascii_end(w->text, i, w->len);
         bert_ascii(a, w, i, end);
@@ -153,8 +153,8 @@ static qkv_status bert(const qkv_step *step, qkv_work *w) {
         if (end > i) QKV_TRY(bert_other(a, w, i, end));
         i = end;
     }
-    return qkv_work_end(w);
+    return qkv_draft_end(w);
 }
 
-const qkv_step_kind qkv_norm_bert = {
+const qkv_text_step_kind qkv_norm_bert = {
     .name = "BertNormalizer", .parse = bert_parse, .normalize = bert};

@@ -37,8 +37,8 @@
 #define QKV_STEPS_MAX  64 /* steps of a stage */
 
 typedef struct qkv_scratch qkv_scratch;
-typedef struct qkv_step qkv_step;
-typedef struct qkv_steps qkv_steps;
+typedef struct qkv_text_step qkv_text_step;
+typedef struct qkv_text_steps qkv_text_steps;
 
 /* ---- text under work ---- */
 
@@ -54,7 +54,7 @@ typedef struct qkv_piece {
 
 /* Text on its way through normalizer and pre-tokenizer. Offsets into the original are kept per
  * byte, only when asked for. */
-typedef struct qkv_work {
+typedef struct qkv_draft {
     const char *text; /* a view: of the caller's text until a step rewrites it */
     size_t len;
     bool track;                /* keep from, to */
@@ -62,32 +62,32 @@ typedef struct qkv_work {
                                   when not tracked */
     bool at_start;             /* this text begins where the whole text began */
     QKV_VEC(qkv_piece)
-    pieces, old;           /* the pre-tokenizer's result; `old` is its input while a step runs */
-    struct qkv_work_side { /* two buffers: one holds the text, the other takes a step's output */
+    pieces, old;            /* the pre-tokenizer's result; `old` is its input while a step runs */
+    struct qkv_draft_side { /* two buffers: one holds the text, the other takes a step's output */
         qkv_buf text;
         QKV_VEC(uint32_t) from, to;
     } side[2];
     int out;                        /* the side that is written to */
     QKV_VEC(qkv_stretch) stretches; /* of one piece, while it is split */
     qkv_uchars chars;               /* characters of a stretch, for the normal forms */
-} qkv_work;
+} qkv_draft;
 
 /* Begins with this text, which stood at `base` of the whole one. */
-qkv_status qkv_work_start(qkv_work *w, const char *text, size_t len, size_t base, bool track);
+qkv_status qkv_draft_start(qkv_draft *w, const char *text, size_t len, size_t base, bool track);
 /* A step that rewrites: begin, then put output in order, then end (which makes the output the
  * text). */
-void qkv_work_begin(qkv_work *w);
+void qkv_draft_begin(qkv_draft *w);
 /* Appends n bytes that stand for bytes begin … end − 1 of the current text (begin == end: inserted
  * there). */
-void qkv_work_put(qkv_work *w, const char *bytes, size_t n, size_t begin, size_t end);
+void qkv_draft_put(qkv_draft *w, const char *bytes, size_t n, size_t begin, size_t end);
 /* Appends bytes begin … end − 1 of the current text unchanged. */
-void qkv_work_keep(qkv_work *w, size_t begin, size_t end);
-void qkv_work_put_char(qkv_work *w, int32_t cp, size_t begin, size_t end);
-size_t qkv_work_size(const qkv_work *w); /* bytes put so far */
-qkv_status qkv_work_end(qkv_work *w);
+void qkv_draft_keep(qkv_draft *w, size_t begin, size_t end);
+void qkv_draft_put_char(qkv_draft *w, int32_t cp, size_t begin, size_t end);
+size_t qkv_draft_size(const qkv_draft *w); /* bytes put so far */
+qkv_status qkv_draft_end(qkv_draft *w);
 /* Adds begin … end as a piece, if it is not empty. */
-qkv_status qkv_work_cut(qkv_work *w, size_t begin, size_t end);
-void qkv_work_free(qkv_work *w);
+qkv_status qkv_draft_cut(qkv_draft *w, size_t begin, size_t end);
+void qkv_draft_free(qkv_draft *w);
 
 /* ---- steps ---- */
 
@@ -106,27 +106,27 @@ typedef struct qkv_strings {
     bool within;             /* strings that have text before them, decoded earlier */
 } qkv_strings;
 
-typedef struct qkv_step_kind {
+typedef struct qkv_text_step_kind {
     const char *name; /* the file's "type" */
     /* Reads the arguments into step->args (allocated from tok's arena); NULL: none. */
-    qkv_status (*parse)(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step);
-    qkv_status (*normalize)(const qkv_step *step, qkv_work *w); /* rewrites w->text */
-    qkv_status (*split)(const qkv_step *step, qkv_work *w);     /* w->old → w->pieces */
-    qkv_status (*decode)(const qkv_step *step, const qkv_strings *in,
+    qkv_status (*parse)(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step);
+    qkv_status (*normalize)(const qkv_text_step *step, qkv_draft *w); /* rewrites w->text */
+    qkv_status (*split)(const qkv_text_step *step, qkv_draft *w);     /* w->old → w->pieces */
+    qkv_status (*decode)(const qkv_text_step *step, const qkv_strings *in,
                          qkv_strings *out); /* strings → strings */
     /* Writes the stage that begins with this step in types that Hugging Face has; NULL:
      * it has this one. */
-    qkv_status (*translate)(const qkv_steps *stage, qkv_buf *out);
-    void (*drop)(qkv_step *step); /* frees what the arena does not own; may be NULL */
-} qkv_step_kind;
+    qkv_status (*translate)(const qkv_text_steps *stage, qkv_buf *out);
+    void (*drop)(qkv_text_step *step); /* frees what the arena does not own; may be NULL */
+} qkv_text_step_kind;
 
-struct qkv_step {
-    const qkv_step_kind *kind;
+struct qkv_text_step {
+    const qkv_text_step_kind *kind;
     void *args;
 };
 
-struct qkv_steps {
-    qkv_step step[QKV_STEPS_MAX];
+struct qkv_text_steps {
+    qkv_text_step step[QKV_STEPS_MAX];
     size_t n;
     char *json; /* as given; NULL: null */
 };
@@ -169,7 +169,7 @@ typedef struct qkv_merge {
     int32_t left, right, result;
 } qkv_merge;
 
-typedef struct qkv_model_kind {
+typedef struct qkv_tokenizer_model {
     const char *name;
     qkv_status (*parse)(qkv_tokenizer *tok, qkv_json_at json);
     /* Called by finish, when all stages are known. */
@@ -181,7 +181,7 @@ typedef struct qkv_model_kind {
     void (*write)(const qkv_tokenizer *tok,
                   qkv_json_out *json); /* members of the "model" object after its type */
     void (*drop)(qkv_tokenizer *tok);
-} qkv_model_kind;
+} qkv_tokenizer_model;
 
 /* Truncation and padding as the file states them. */
 typedef struct qkv_limits {
@@ -202,9 +202,9 @@ struct qkv_tokenizer {
     QKV_VEC(qkv_added) added;
     qkv_matcher raw, normalized; /* added tokens by where they are matched */
     uint8_t *is_special;         /* by id, 0 or 1 */
-    qkv_steps stage[QKV_STAGES];
+    qkv_text_steps stage[QKV_STAGES];
     qkv_template template;
-    const qkv_model_kind *model_kind;
+    const qkv_tokenizer_model *model_kind;
     void *model;     /* qkv_bpe, qkv_unigram, …: see models.h */
     bool byte_level; /* the last pre-tokenizer step is ByteLevel: words stay bytes, the model knows
                         them as bytes */
@@ -260,7 +260,7 @@ bool qkv_byte_level_bytes(const char *name, size_t n, qkv_buf *out);
 qkv_scratch *
 qkv_scratch_take(const qkv_tokenizer *tok); /* NULL (message set) when there is no memory */
 void qkv_scratch_give(const qkv_tokenizer *tok, qkv_scratch *s);
-qkv_work *qkv_scratch_work(qkv_scratch *s);
+qkv_draft *qkv_scratch_draft(qkv_scratch *s);
 
 /* Normalizer and pre-tokenizer on one text without added tokens: leaves text and pieces in the
  * scratch's work. Needs no model and no finish, only stages. A byte-level step leaves bytes as they

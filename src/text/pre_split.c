@@ -25,7 +25,7 @@ static qkv_status get_behavior(qkv_json_at json, bool required, behavior *out) {
     return QKV_OK;
 }
 
-static qkv_status add(qkv_work *w, size_t begin, size_t end, bool hit) {
+static qkv_status add(qkv_draft *w, size_t begin, size_t end, bool hit) {
     if (begin >= end) return QKV_OK;
     return QKV_PUSH(w->stretches, ((qkv_stretch){(uint32_t)begin, (uint32_t)end, hit}))
                ? QKV_OK
@@ -35,7 +35,7 @@ static qkv_status add(qkv_work *w, size_t begin, size_t end, bool hit) {
 /* Turns the stretches of one piece into pieces. A hit joins a neighbour only if the neighbour is no
  * hit itself; in MergedWithNext that is decided from the end of the text, so of two hits in a row
  * the first stands alone. */
-static qkv_status apply(qkv_work *w, behavior how) {
+static qkv_status apply(qkv_draft *w, behavior how) {
     const qkv_stretch *s = w->stretches.at;
     const size_t n = w->stretches.n;
     for (size_t i = 0; i < n;) {
@@ -59,7 +59,7 @@ static qkv_status apply(qkv_work *w, behavior how) {
         default:
             break;
         }
-        QKV_TRY(qkv_work_cut(w, s[i].begin, s[last].end));
+        QKV_TRY(qkv_draft_cut(w, s[i].begin, s[last].end));
         i = last + 1;
     }
     return QKV_OK;
@@ -73,7 +73,7 @@ typedef struct split_args {
     bool invert;
 } split_args;
 
-static qkv_status split_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status split_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     split_args *a;
     qkv_json_at pattern;
     QKV_TRY_ALLOC(step->args = a = qkv_arena_zalloc(&tok->arena, sizeof *a));
@@ -84,12 +84,12 @@ static qkv_status split_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *st
     return qkv_text_pattern_parse(&a->pattern, pattern);
 }
 
-static void split_drop(qkv_step *step) {
+static void split_drop(qkv_text_step *step) {
     split_args *a = step->args;
     if (a) qkv_text_pattern_free(&a->pattern);
 }
 
-static qkv_status find_stretches(const split_args *a, qkv_work *w, qkv_piece piece) {
+static qkv_status find_stretches(const split_args *a, qkv_draft *w, qkv_piece piece) {
     qkv_search s = qkv_search_begin(&a->pattern, w->text + piece.begin, piece.end - piece.begin);
     size_t done = 0, begin, end;
     bool found;
@@ -106,7 +106,7 @@ static qkv_status find_stretches(const split_args *a, qkv_work *w, qkv_piece pie
     return add(w, piece.begin + done, piece.end, a->invert);
 }
 
-static qkv_status split(const qkv_step *step, qkv_work *w) {
+static qkv_status split(const qkv_text_step *step, qkv_draft *w) {
     const split_args *a = step->args;
     const qkv_scan_rules *rules = a->pattern.rules;
     for (size_t p = 0; p < w->old.n; p++) {
@@ -116,7 +116,7 @@ static qkv_status split(const qkv_step *step, qkv_work *w) {
             const size_t len = piece.end - piece.begin;
             for (size_t i = 0, end; i < len; i = end) {
                 end = qkv_scan_next(rules, text, len, i);
-                QKV_TRY(qkv_work_cut(w, piece.begin + i, piece.begin + end));
+                QKV_TRY(qkv_draft_cut(w, piece.begin + i, piece.begin + end));
             }
             continue;
         }
@@ -126,7 +126,7 @@ static qkv_status split(const qkv_step *step, qkv_work *w) {
     return QKV_OK;
 }
 
-const qkv_step_kind qkv_pre_split = {
+const qkv_text_step_kind qkv_pre_split = {
     .name = "Split", .parse = split_parse, .split = split, .drop = split_drop};
 
 /* ---- by character: Punctuation, Digits, CharDelimiterSplit ---- */
@@ -137,7 +137,7 @@ typedef struct char_args {
     behavior how;
 } char_args;
 
-static qkv_status split_chars(const qkv_step *step, qkv_work *w) {
+static qkv_status split_chars(const qkv_text_step *step, qkv_draft *w) {
     const char_args *a = step->args;
     for (size_t p = 0; p < w->old.n; p++) {
         const qkv_piece piece = w->old.at[p];
@@ -159,33 +159,33 @@ static qkv_status split_chars(const qkv_step *step, qkv_work *w) {
     return QKV_OK;
 }
 
-static qkv_status new_char_args(qkv_tokenizer *tok, qkv_step *step, char_args value) {
+static qkv_status new_char_args(qkv_tokenizer *tok, qkv_text_step *step, char_args value) {
     char_args *a;
     QKV_TRY_ALLOC(step->args = a = qkv_arena_alloc(&tok->arena, sizeof *a));
     *a = value;
     return QKV_OK;
 }
 
-static qkv_status punctuation_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status punctuation_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     char_args a = {.class = QKV_U_PUNCT, .how = ISOLATED};
     QKV_TRY(get_behavior(json, false, &a.how));
     return new_char_args(tok, step, a);
 }
 
-const qkv_step_kind qkv_pre_punctuation = {
+const qkv_text_step_kind qkv_pre_punctuation = {
     .name = "Punctuation", .parse = punctuation_parse, .split = split_chars};
 
-static qkv_status digits_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status digits_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     bool single = false;
     QKV_TRY(qkv_json_get_bool(json, "individual_digits", false, &single));
     return new_char_args(tok, step,
                          (char_args){.class = QKV_U_NUMBER, .how = single ? ISOLATED : CONTIGUOUS});
 }
 
-const qkv_step_kind qkv_pre_digits = {
+const qkv_text_step_kind qkv_pre_digits = {
     .name = "Digits", .parse = digits_parse, .split = split_chars};
 
-static qkv_status delimiter_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step *step) {
+static qkv_status delimiter_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_text_step *step) {
     const char *text;
     size_t len;
     int32_t cp = -1;
@@ -196,5 +196,5 @@ static qkv_status delimiter_parse(qkv_tokenizer *tok, qkv_json_at json, qkv_step
     return new_char_args(tok, step, (char_args){.delimiter = cp, .how = REMOVED});
 }
 
-const qkv_step_kind qkv_pre_delimiter = {
+const qkv_text_step_kind qkv_pre_delimiter = {
     .name = "CharDelimiterSplit", .parse = delimiter_parse, .split = split_chars};

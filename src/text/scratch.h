@@ -1,7 +1,7 @@
 /* What encoding writes to: one per thread at a time, kept in a pool by the tokenizer.
  *
- * The word cache is direct-mapped, one cache line an entry: a word that was met before costs a hash
- * and a comparison. It grows with the words that are met up to a bound, so that a short text pays
+ * The word cache is direct-mapped, one cache line per entry: a word that was seen before costs a
+ * hash and a comparison. It grows with the distinct words, up to a bound, so that a short text pays
  * for little, and never changes a result: which words are in it does not matter. */
 #ifndef QKV_TEXT_SCRATCH_H
 #define QKV_TEXT_SCRATCH_H
@@ -33,7 +33,7 @@ typedef struct qkv_lattice_node { /* best path that ends here */
 
 struct qkv_scratch {
     qkv_scratch *next; /* in the pool */
-    qkv_work work;
+    qkv_draft work;
     struct qkv_word_cache {
         qkv_word_slot *slots; /* NULL until the first word */
         uint32_t mask, used;  /* slots − 1; slots that are not free */

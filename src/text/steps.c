@@ -5,20 +5,20 @@
 
 #include <string.h>
 
-#define QKV_STEP(name) extern const qkv_step_kind qkv_##name;
+#define QKV_STEP(name) extern const qkv_text_step_kind qkv_##name;
 #include "text/decoder.def"
 #include "text/normalizer.def"
 #include "text/pretokenizer.def"
 #undef QKV_STEP
 
 #define QKV_STEP(name) &qkv_##name,
-static const qkv_step_kind *const normalizers[] = {
+static const qkv_text_step_kind *const normalizers[] = {
 #include "text/normalizer.def"
 };
-static const qkv_step_kind *const pretokenizers[] = {
+static const qkv_text_step_kind *const pretokenizers[] = {
 #include "text/pretokenizer.def"
 };
-static const qkv_step_kind *const decoders[] = {
+static const qkv_text_step_kind *const decoders[] = {
 #include "text/decoder.def"
 };
 #undef QKV_STEP
@@ -27,7 +27,7 @@ static const qkv_step_kind *const decoders[] = {
 static const struct {
     const char *name; /* the file's key */
     const char *list; /* the key of a Sequence's members */
-    const qkv_step_kind *const *kinds;
+    const qkv_text_step_kind *const *kinds;
     size_t n;
 } stages[QKV_STAGES] = {
     [QKV_STAGE_NORMALIZER] = {"normalizer", "normalizers", normalizers, COUNT(normalizers)},
@@ -41,7 +41,7 @@ const char *qkv_stage_name(qkv_stage stage) {
     return stages[stage].name;
 }
 
-void qkv_steps_drop(qkv_steps *s) {
+void qkv_text_steps_drop(qkv_text_steps *s) {
     for (size_t i = 0; i < s->n; i++)
         if (s->step[i].kind->drop) s->step[i].kind->drop(&s->step[i]);
     s->n = 0;
@@ -50,15 +50,15 @@ void qkv_steps_drop(qkv_steps *s) {
 static qkv_status parse_step(qkv_tokenizer *tok, qkv_stage stage, qkv_json_at json,
                              const char *type, size_t len) {
     if (stage == QKV_STAGE_POSTPROCESSOR) return qkv_template_parse(tok, json, type, len);
-    qkv_steps *s = &tok->stage[stage];
+    qkv_text_steps *s = &tok->stage[stage];
     for (size_t i = 0; i < stages[stage].n; i++) {
-        const qkv_step_kind *kind = stages[stage].kinds[i];
+        const qkv_text_step_kind *kind = stages[stage].kinds[i];
         if (strlen(kind->name) != len || memcmp(kind->name, type, len)) continue;
         if (s->n == QKV_STEPS_MAX)
             return qkv_fail(QKV_BAD_FILE, "%s: more than %d steps", stages[stage].name,
                             QKV_STEPS_MAX);
-        qkv_step *step = &s->step[s->n++];
-        *step = (qkv_step){.kind = kind};
+        qkv_text_step *step = &s->step[s->n++];
+        *step = (qkv_text_step){.kind = kind};
         return kind->parse ? kind->parse(tok, json, step) : QKV_OK;
     }
     return qkv_fail(QKV_BAD_FILE, "%s: type \"%.*s\" is not known to this version",
@@ -84,8 +84,8 @@ static qkv_status parse_stage(qkv_tokenizer *tok, qkv_stage stage, qkv_json_at j
 }
 
 qkv_status qkv_tokenizer_set_stage(qkv_tokenizer *tok, qkv_stage stage, const char *json) {
-    qkv_steps *s = &tok->stage[stage];
-    qkv_steps_drop(s);
+    qkv_text_steps *s = &tok->stage[stage];
+    qkv_text_steps_drop(s);
     s->json = NULL;
     if (stage == QKV_STAGE_POSTPROCESSOR) qkv_template_clear(&tok->template);
     if (!json || !strcmp(json, "null")) return QKV_OK;
@@ -100,8 +100,8 @@ qkv_status qkv_tokenizer_set_stage(qkv_tokenizer *tok, qkv_stage stage, const ch
 
 /* Who writes the byte alphabet: no one if bytes go straight into a byte-level BPE, else every
  * ByteLevel step. */
-void qkv_steps_settle(qkv_tokenizer *tok) {
-    qkv_steps *s = &tok->stage[QKV_STAGE_PRETOKENIZER];
+void qkv_text_steps_settle(qkv_tokenizer *tok) {
+    qkv_text_steps *s = &tok->stage[QKV_STAGE_PRETOKENIZER];
     tok->byte_level = s->n && s->step[s->n - 1].kind == &qkv_pre_byte_level &&
                       (!tok->model_kind || tok->model_kind == &qkv_model_bpe);
     for (size_t i = 0; i < s->n; i++)
@@ -118,16 +118,16 @@ void qkv_steps_settle(qkv_tokenizer *tok) {
             tok->track_always = true;
 }
 
-qkv_status qkv_steps_normalize(const qkv_tokenizer *tok, qkv_work *w) {
-    const qkv_steps *s = &tok->stage[QKV_STAGE_NORMALIZER];
+qkv_status qkv_text_steps_normalize(const qkv_tokenizer *tok, qkv_draft *w) {
+    const qkv_text_steps *s = &tok->stage[QKV_STAGE_NORMALIZER];
     for (size_t i = 0; i < s->n; i++) QKV_TRY(s->step[i].kind->normalize(&s->step[i], w));
     return QKV_OK;
 }
 
-qkv_status qkv_steps_split(const qkv_tokenizer *tok, qkv_work *w) {
-    const qkv_steps *s = &tok->stage[QKV_STAGE_PRETOKENIZER];
+qkv_status qkv_text_steps_split(const qkv_tokenizer *tok, qkv_draft *w) {
+    const qkv_text_steps *s = &tok->stage[QKV_STAGE_PRETOKENIZER];
     w->pieces.n = 0;
-    QKV_TRY(qkv_work_cut(w, 0, w->len));
+    QKV_TRY(qkv_draft_cut(w, 0, w->len));
     for (size_t i = 0; i < s->n; i++) {
         qkv_piece *at = w->pieces.at;
         const size_t n = w->pieces.n, cap = w->pieces.cap;

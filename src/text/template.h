@@ -9,10 +9,10 @@ qkv_status qkv_template_parse(qkv_tokenizer *tok, qkv_json_at json, const char *
 void qkv_template_clear(qkv_template *t);
 
 const char *qkv_stage_name(qkv_stage stage);
-void qkv_steps_drop(qkv_steps *s);
-void qkv_steps_settle(qkv_tokenizer *tok);
-qkv_status qkv_steps_normalize(const qkv_tokenizer *tok, qkv_work *w);
-qkv_status qkv_steps_split(const qkv_tokenizer *tok, qkv_work *w);
+void qkv_text_steps_drop(qkv_text_steps *s);
+void qkv_text_steps_settle(qkv_tokenizer *tok);
+qkv_status qkv_text_steps_normalize(const qkv_tokenizer *tok, qkv_draft *w);
+qkv_status qkv_text_steps_split(const qkv_tokenizer *tok, qkv_draft *w);
 
 /* ---- added tokens: added.c ---- */
 

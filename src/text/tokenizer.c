@@ -17,7 +17,7 @@ qkv_status qkv_tokenizer_new(qkv_tokenizer **out) {
 }
 
 static void scratch_free(qkv_scratch *s) {
-    qkv_work_free(&s->work);
+    qkv_draft_free(&s->work);
     qkv_free(s->cache.slots);
     qkv_free(s->symbols.at);
     qkv_free(s->heap.at);
@@ -41,7 +41,7 @@ void qkv_tokenizer_free(qkv_tokenizer *tok) {
         scratch_free(s);
     }
     if (tok->model) tok->model_kind->drop(tok);
-    for (int i = 0; i < QKV_STAGES; i++) qkv_steps_drop(&tok->stage[i]);
+    for (int i = 0; i < QKV_STAGES; i++) qkv_text_steps_drop(&tok->stage[i]);
     qkv_template_clear(&tok->template);
     qkv_matcher_free(&tok->raw);
     qkv_matcher_free(&tok->normalized);
@@ -101,7 +101,7 @@ static void find_roles(qkv_tokenizer *tok) {
 
 qkv_status qkv_tokenizer_finish(qkv_tokenizer *tok) {
     if (!tok->model) return qkv_fail(QKV_USAGE, "a tokenizer without a model");
-    qkv_steps_settle(tok);
+    qkv_text_steps_settle(tok);
     QKV_TRY(tok->model_kind->prepare(tok));
     QKV_TRY(qkv_matcher_build(tok));
     const size_t n = qkv_tokenizer_size(tok);
@@ -159,7 +159,7 @@ void qkv_scratch_give(const qkv_tokenizer *tok, qkv_scratch *s) {
     atomic_flag_clear(&t->pool_lock);
 }
 
-qkv_work *qkv_scratch_work(qkv_scratch *s) {
+qkv_draft *qkv_scratch_draft(qkv_scratch *s) {
     return &s->work;
 }
 
@@ -167,7 +167,7 @@ qkv_status qkv_tokenizer_words(const qkv_tokenizer *tok, qkv_scratch *s, const c
                                size_t len) {
     if (len > QKV_TEXT_MAX)
         return qkv_fail(QKV_USAGE, "a text of %zu bytes: at most %u", len, QKV_TEXT_MAX);
-    QKV_TRY(qkv_work_start(&s->work, text, len, 0, false));
-    QKV_TRY(qkv_steps_normalize(tok, &s->work));
-    return qkv_steps_split(tok, &s->work);
+    QKV_TRY(qkv_draft_start(&s->work, text, len, 0, false));
+    QKV_TRY(qkv_text_steps_normalize(tok, &s->work));
+    return qkv_text_steps_split(tok, &s->work);
 }

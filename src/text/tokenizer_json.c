@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-static const qkv_model_kind *const models[] = {&qkv_model_bpe, &qkv_model_unigram,
-                                               &qkv_model_wordpiece, &qkv_model_wordlevel};
+static const qkv_tokenizer_model *const models[] = {&qkv_model_bpe, &qkv_model_unigram,
+                                                    &qkv_model_wordpiece, &qkv_model_wordlevel};
 
 /* ---- reading ---- */
 
@@ -199,9 +199,9 @@ static void write_added(const qkv_tokenizer *tok, qkv_json_out *json) {
     qkv_json_close(json, ']');
 }
 
-static qkv_status write_stage(const qkv_steps *stage, const char *name, qkv_json_out *json) {
+static qkv_status write_stage(const qkv_text_steps *stage, const char *name, qkv_json_out *json) {
     qkv_buf translated = {0};
-    const qkv_step_kind *first = stage->n ? stage->step[0].kind : NULL;
+    const qkv_text_step_kind *first = stage->n ? stage->step[0].kind : NULL;
     const bool own = first && first->translate;
     const qkv_status status = own ? first->translate(stage, &translated) : QKV_OK;
     if (status == QKV_OK) put_raw(json, name, own ? translated.data : stage->json);

@@ -99,7 +99,7 @@ typedef struct qkv_symbols {
 typedef struct qkv_trained {
     qkv_words tokens; /* counts: how often the token stands in the text when training ended (0:
                          special) */
-    QKV_VEC(double) scores;    /* Unigram: log-probabilities, one a token */
+    QKV_VEC(double) scores;    /* Unigram: log-probabilities, one per token */
     QKV_VEC(qkv_merge) merges; /* BPE, by rank */
     bool capped;               /* the text did not support the size asked for */
 } qkv_trained;

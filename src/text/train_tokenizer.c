@@ -277,7 +277,7 @@ static qkv_status split_words(const void *how, const char *text, size_t len, qkv
     qkv_scratch *scratch = qkv_scratch_take(tok);
     if (!scratch) return QKV_FAILED;
     qkv_status status = qkv_tokenizer_words(tok, scratch, text, len);
-    const qkv_work *work = qkv_scratch_work(scratch);
+    const qkv_draft *work = qkv_scratch_draft(scratch);
     for (size_t i = 0; status == QKV_OK && i < work->pieces.n; i++) {
         const qkv_piece *piece = &work->pieces.at[i];
         sink(user, work->text + piece->begin, piece->end - piece->begin);

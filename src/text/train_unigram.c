@@ -14,10 +14,10 @@
  * the exact size and two more rounds. Characters are never dropped, so every word of the alphabet
  * can be written.
  *
- * α and β are kept as plain numbers, not logarithms: one multiplication an edge. Before a long word
- * underflows, all values in reach are scaled up by 2^512 and the exponent is remembered. Sums over
- * words are made in N_BLOCKS blocks that the text decides, and the blocks added in order: the same
- * bits for any number of threads. */
+ * α and β are kept as plain numbers, not logarithms: one multiplication per edge. Before a long
+ * word underflows, all values in reach are scaled up by 2^512 and the exponent is remembered. Sums
+ * over words are made in N_BLOCKS blocks that the text decides, and the blocks added in order: the
+ * same bits for any number of threads. */
 #include "text/train_lattice.h"
 #include "base/mem.h"
 #include "base/thread.h"

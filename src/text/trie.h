@@ -29,7 +29,7 @@ typedef struct qkv_trie_key {
 qkv_status qkv_trie_build(qkv_trie *t, qkv_trie_key *keys, size_t n);
 void qkv_trie_free(qkv_trie *t);
 
-/* The child by byte c, or 0 (which is nobody's child) when there is none. */
+/* The child by byte c, or 0 (the root, which is no child) when there is none. */
 static inline uint32_t qkv_trie_step(const qkv_trie *t, uint32_t node, uint8_t c) {
     const uint32_t child = t->units[node].base + c;
     return t->units[child].parent == node ? child : 0;

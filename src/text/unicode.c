@@ -97,7 +97,7 @@ static uint8_t classify(int32_t cp) {
     return c;
 }
 
-/* Threads that meet here compute the same bytes; the lock only keeps the writes from being
+/* Threads that come here at once compute the same bytes; the lock only keeps the writes from being
  * concurrent. */
 void qkv_unicode_fill(uint32_t page) {
     static atomic_flag busy = ATOMIC_FLAG_INIT;

@@ -1,4 +1,4 @@
-/* The mean is made anew from the snapshots, oldest first and in double, whenever it is wanted:
+/* The mean is computed from all snapshots, oldest first and in double, whenever it is wanted:
  * sliding a sum along would gather rounding errors, and a resumed run would have
  * others than one never stopped. */
 #include "train/average.h"

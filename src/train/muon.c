@@ -6,9 +6,9 @@
  *
  * The quintic (a, b, c) = (3.4445, −4.775, 2.0315) drives all singular values into about
  * [0.7, 1.2]. The factor 0.2 √max gives the step the root mean square of an AdamW step, so that one
- * rate serves both; singular values that are only about 1 do not ask for more than bf16, so in bf16 runs the
- * products are. Maps stacked in one parameter (queries, keys, values) are orthogonalised each
- * by itself. */
+ * rate serves both; singular values that are only about 1 do not ask for more than bf16, so in bf16
+ * runs the products are. Maps stacked in one parameter (queries, keys, values) are orthogonalised
+ * each by itself. */
 #include "train/muon.h"
 #include "base/mem.h"
 

@@ -49,10 +49,9 @@ typedef struct qkv_optim {
      * chunk_cut[r + 1] − 1, which are elements cut[r] … cut[r + 1] − 1 of the flat arrays; the
      * moments of the others stay untouched. */
     int64_t *chunk_cut, *cut;
-    struct qkv_keeper
-        *keepers;          /* what hangs in each table's before_read: points here, so do not move */
-    real *zeros;           /* a row of no gradient, for replays */
-    struct qkv_muon *muon; /* scratch of Newton-Schulz, or NULL */
+    struct qkv_keeper *keepers; /* the `keeper` of each table's before_read: do not move */
+    real *zeros;                /* a row of no gradient, for replays */
+    struct qkv_muon *muon;      /* scratch of Newton-Schulz, or NULL */
 } qkv_optim;
 
 /* The usual settings of a kind (those of PyTorch): what a configuration starts from. */

@@ -83,7 +83,7 @@ static void write_state(const qkv_loop *l, qkv_buf *out) {
     qkv_json_out j = qkv_json_begin(out, 2);
     qkv_json_open(&j, '{');
     for (size_t i = 0; i < N_ROWS; i++) write_row(&rows[i], (const char *)&s + rows[i].offset, &j);
-    qkv_json_put_key(&j, "earlier"); /* steps of the snapshots, each a file of its own */
+    qkv_json_put_key(&j, "earlier"); /* steps of the snapshots, one file each */
     qkv_json_open(&j, '[');
     for (int64_t i = 0; i < l->average.n; i++) qkv_json_put_int(&j, l->average.kept[i].step);
     qkv_json_close(&j, ']');

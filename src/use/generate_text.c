@@ -116,12 +116,12 @@ static qkv_status run(const qkv_text_model *m, const qkv_encoding *prompt,
                                              [QKV_SAMPLER_min_p] = o->min_p},
                                    .seed = o->seed};
     qkv_session *s;
-    QKV_TRY(qkv_text_model_session(m, &s));
+    QKV_TRY(qkv_text_model_take_session(m, &s));
     bool ended;
     out->started = qkv_now();
     qkv_status status =
         qkv_generate_tokens(s, &spec, prompt->ids, (int32_t)prompt->n, take_token, out, &ended);
-    qkv_text_model_give_back(m, s);
+    qkv_text_model_give_session(m, s);
     if (status == QKV_OK) status = out->status;
     out->about.seconds = qkv_now() - out->started;
     if (status != QKV_OK || out->about.end != QKV_END_TOKENS) return status;

@@ -32,10 +32,10 @@ void qkv_idle_free(struct qkv_idle *p) {
     qkv_free(p);
 }
 
-qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out) {
+qkv_status qkv_text_model_take_tape(const qkv_text_model *m, qkv_tape **out) {
     *out = NULL;
-    /* Sessions of decoders pack the weights when the first of them begins:
-     * not under the eyes of another call. */
+    /* Sessions of decoders pack the weights when the first of them begins, so it is
+     * done before another call can read them. */
     if (qkv_task_of(qkv_model_config(m->model))->shape.decoder) QKV_TRY(qkv_model_pack(m->model));
     pthread_mutex_lock(&m->idle->lock);
     *out = m->idle->tapes.n ? m->idle->tapes.at[--m->idle->tapes.n] : NULL;
@@ -45,7 +45,7 @@ qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out) {
     return qkv_tape_init(*out); /* takes no memory, so it cannot fail */
 }
 
-void qkv_text_model_return(const qkv_text_model *m, qkv_tape *t) {
+void qkv_text_model_give_tape(const qkv_text_model *m, qkv_tape *t) {
     pthread_mutex_lock(&m->idle->lock);
     const bool kept = QKV_PUSH(m->idle->tapes, t);
     pthread_mutex_unlock(&m->idle->lock);
@@ -74,11 +74,11 @@ static qkv_session *exchange(struct qkv_idle *p, qkv_session *s) {
     return before;
 }
 
-qkv_status qkv_text_model_session(const qkv_text_model *m, qkv_session **out) {
+qkv_status qkv_text_model_take_session(const qkv_text_model *m, qkv_session **out) {
     *out = exchange(m->idle, NULL);
     return *out ? QKV_OK : qkv_session_new(m->model, out);
 }
 
-void qkv_text_model_give_back(const qkv_text_model *m, qkv_session *s) {
+void qkv_text_model_give_session(const qkv_text_model *m, qkv_session *s) {
     qkv_session_free(exchange(m->idle, s));
 }

@@ -141,10 +141,10 @@ static void work(void *user, int worker) {
     job *j = user;
     qkv_tape *t;
     size_t i;
-    qkv_status status = qkv_text_model_lend(j->m, &t);
+    qkv_status status = qkv_text_model_take_tape(j->m, &t);
     while (status == QKV_OK && qkv_queue_take(&j->queue, &i)) status = run_batch(t, j, i);
     qkv_queue_note(&j->queue, status);
-    if (t) qkv_text_model_return(j->m, t);
+    if (t) qkv_text_model_give_tape(j->m, t);
 }
 
 static qkv_status run_all(job *j) {

@@ -24,18 +24,19 @@ void qkv_idle_free(struct qkv_idle *p);
 
 /* A tape for one call: a model is read only, so any number of threads may use one,
  * each with a tape of its own. */
-qkv_status qkv_text_model_lend(const qkv_text_model *m, qkv_tape **out);
-void qkv_text_model_return(const qkv_text_model *m, qkv_tape *t);
+qkv_status qkv_text_model_take_tape(const qkv_text_model *m, qkv_tape **out);
+void qkv_text_model_give_tape(const qkv_text_model *m, qkv_tape *t);
 
 /* Counts texts that were cut; see qkv_text_model_cut. */
 void qkv_text_model_count_cut(const qkv_text_model *m, size_t n);
 
 /* A session, warm from an earlier call where there is one; and back. The model stays open to other
  * threads: of two that ask at once one gets a new session. */
-qkv_status qkv_text_model_session(const qkv_text_model *m, qkv_session **out);
-void qkv_text_model_give_back(const qkv_text_model *m, qkv_session *s);
+qkv_status qkv_text_model_take_session(const qkv_text_model *m, qkv_session **out);
+void qkv_text_model_give_session(const qkv_text_model *m, qkv_session *s);
 
-/* How texts become ids (qkv_tokenise_spec_of), the trees too, for a model that has structural positions: there must be some then. */
+/* How texts become ids (qkv_tokenise_spec_of), the trees too, for a model that has structural
+ * positions: there must be some then. */
 qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_trees *trees);
 
 /* A tokenizer file or folder to open, or the name of a kind to train on the corpus,

@@ -195,9 +195,9 @@ static qkv_status translate(job *j) {
     for (size_t i = 0; i < j->n; i++)
         if (j->sources[i].n == 0) out->at[i * out->nbest].text = ""; /* nothing becomes nothing */
     qkv_session *s;
-    QKV_TRY(qkv_text_model_session(j->m, &s));
+    QKV_TRY(qkv_text_model_take_session(j->m, &s));
     const qkv_status status = qkv_search_all(s, &j->spec, j->items, j->n, found, j);
-    qkv_text_model_give_back(j->m, s);
+    qkv_text_model_give_session(j->m, s);
     return status;
 }
 

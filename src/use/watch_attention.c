@@ -224,7 +224,7 @@ qkv_status qkv_attention_of(const qkv_text_model *m, const qkv_text *text, const
         return qkv_fail(QKV_USAGE, "a target is for translators; this model was trained to %s",
                         qkv_text_model_task(m));
     qkv_tape *t;
-    QKV_TRY(qkv_text_model_lend(m, &t));
+    QKV_TRY(qkv_text_model_take_tape(m, &t));
     looking l = {.m = m, .text = *text, .own_target = !target};
     if (target) l.target = *target;
     qkv_status status = QKV_FAILED;
@@ -236,7 +236,7 @@ qkv_status qkv_attention_of(const qkv_text_model *m, const qkv_text *text, const
     qkv_encoding_free(&l.source);
     qkv_encoding_free(&l.written);
     qkv_attention_record_free(&l.record);
-    qkv_text_model_return(m, t);
+    qkv_text_model_give_tape(m, t);
     if (status != QKV_OK) qkv_attention_free(out);
     return status;
 }

@@ -10,8 +10,8 @@
  * to O.
  *
  * Work items are (sequence, key head, part of the query blocks): an item packs its keys and values
- * once. Items are cut finer when sequences and heads are few; rows do not meet, so the cut does not
- * change a bit. */
+ * once. Items are cut finer when sequences and heads are few; rows are independent of each other,
+ * so the cut does not change a bit. */
 #include "base/thread.h"
 #include "kern/isa/attention_block.h"
 
@@ -22,11 +22,11 @@
 typedef struct forward {
     const qkv_attention *a;
     real *keys, *values, *rel_k, *rel_v; /* panels */
-    real *gathered;            /* what is to be packed, where rows of the keys lie anyhow */
+    real *gathered;            /* rows to pack, where the keys' are scattered (a KV cache) */
     real *q, *scores, *out;    /* of one query block */
     real *tables_k, *tables_v; /* by relation, for each row */
     real *top, *sum;           /* m and l of each row */
-    real *lanes;               /* what l still gets, VW partial sums a row */
+    real *lanes;               /* what l still gets, VW partial sums per row */
     int64_t ldq, lds, ldo, ldt;
     int32_t first;  /* key that is packed first */
     int64_t packed; /* keys that are packed */
@@ -116,7 +116,8 @@ static void rescale(real *x, real factor, int64_t n) {
     for (int64_t j = 0; j < n; j += VW) v_store(x + j, v_load(x + j) * factor);
 }
 
-/* Turns a row of scores into weights and brings the row's m, l and O, which are `at`, up to date. */
+/* Turns a row of scores into weights and brings the row's m, l and O, which are `at`, up to
+ * date. */
 static void shift_row(forward *f, const block *b, const run *r, int32_t row, int32_t at, range c) {
     real *const x = f->scores + at * f->lds;
     if (f->tables_k) add_related(b, r, row, f->tables_k + (f->a->rel_k ? row * f->ldt : 0), x);
@@ -140,8 +141,8 @@ static void shift_row(forward *f, const block *b, const run *r, int32_t row, int
     f->sum[at] += sum;
 }
 
-/* Finishes a row of the tile: scores, or weights already when unshifted. Row `row` of the block is row `at`
- * of the tile, which may hold several heads. */
+/* Finishes a row of the tile: scores, or weights already when unshifted. Row `row` of the block is
+ * row `at` of the tile, which may hold several heads. */
 static void weigh_row(forward *f, const block *b, const run *r, int32_t row, int32_t at) {
     const qkv_attention *a = f->a;
     real *x = f->scores + at * f->lds;
@@ -274,8 +275,8 @@ static void attend_block(forward *f, const block *b, int32_t h) {
 }
 
 /* ---- few queries (a step of decoding) ----
- * Keys and values are read once, so packing them would cost more than it saves; they come from afar,
- * so they are read as they lie: a key's heads side by side. The rows of scratch are
+ * Keys and values are read once, so packing them would cost more than it saves; they come from
+ * afar, so they are read as they lie: a key's heads side by side. The rows of scratch are
  * the queries of the first head, then those of the second, and so on, at most ROWS. */
 
 #define FEW_QUERIES  8 /* of a sequence, times the heads that share a key head */
@@ -286,7 +287,8 @@ static bool has_few(const qkv_attention *a, int32_t s) {
     return qkv_layout_len(&a->q_layout, s) * (a->heads / a->kv_heads) <= FEW_QUERIES;
 }
 
-/* Key heads [from, to) of a sequence and a run of its keys, which the rows of a block meet together. */
+/* Key heads [from, to) of a sequence and a run of its keys, which the rows of a block read
+ * together. */
 typedef struct few {
     int32_t from, to;
     int32_t rows; /* that share a key head: the block's, of each of its heads */
@@ -418,8 +420,8 @@ static int32_t keys_of_few(const qkv_attention *a, const block *b) {
 
 /* ---- items ---- */
 
-/* Bytes of scratch for the sequence with the most keys to pack: each thread takes so many, so that which thread gets which
- * sequence does not decide whether memory is asked for. */
+/* Bytes of scratch for the sequence with the most keys to pack: each thread allocates that much, so
+ * that which thread gets which sequence does not decide whether memory is asked for. */
 static size_t count_scratch(const qkv_attention *a) {
     int32_t keys = 0;
     for (int32_t s = 0; s < a->k_layout.n; s++)
@@ -472,8 +474,8 @@ static bool attend_heads(const qkv_attention *a, size_t scratch, int32_t from, i
     return true;
 }
 
-/* Are threads worth waking? Counted in multiply-adds, were everything seen; with few queries those wait for keys and
- * values from memory, and take ten times as long. */
+/* Are threads worth waking? Counted in multiply-adds, were everything seen; with few queries those
+ * wait for keys and values from memory, and take ten times as long. */
 static bool is_worth_threads(const qkv_attention *a) {
     double pairs = 0;
     for (int32_t s = 0; s < a->q_layout.n; s++)
@@ -486,8 +488,9 @@ static bool is_worth_threads(const qkv_attention *a) {
 #define PART_BLOCKS  4  /* fewer query blocks are not worth packing the keys for */
 #define PART_MOST    16 /* more make no part: the keys they see near them would leave the cache */
 
-/* Into how many parts a sequence is cut: enough for all threads, and more of a long one whose queries
- * see near keys only, which then stay in the cache; other keys would be packed again and again. */
+/* Into how many parts a sequence is cut: enough for all threads, and more of a long one whose
+ * queries see near keys only, which then stay in the cache; other keys would be packed again and
+ * again. */
 static int32_t count_parts(const qkv_attention *a, int64_t pairs) {
     const int32_t wanted = pairs > 0 ? (int32_t)((ITEMS_WANTED + pairs - 1) / pairs) : 1;
     int32_t longest = 0;
@@ -515,7 +518,8 @@ bool KERN_NAME(attention)(const qkv_attention *a) {
     bool ok = true;
     QKV_PARALLEL_FOR_UNEVEN_IF(threads)
     for (int64_t item = 0; item < pairs * parts; item++) {
-        /* All heads of a part, whose rows lie side by side, then the next part; causal: long ones first. */
+        /* All heads of a part, whose rows lie side by side, then the next part; causal: long ones
+         * first. */
         const int32_t s = (int32_t)(item / a->kv_heads / parts), kv = (int32_t)(item % a->kv_heads);
         const int32_t part = (int32_t)(parts - 1 - item / a->kv_heads % parts),
                       n = count_blocks(a, s);

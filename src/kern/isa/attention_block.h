@@ -2,11 +2,11 @@
  * relations.
  *
  * A query block is at most QKV_QUERY_BLOCK rows of one sequence. The keys that any of its rows sees
- * are cut into runs of at most KEYS keys, each starting at a multiple of RUN_UNIT; a run's scores are
- * one tile of scratch memory. In a run that every row sees entirely nothing is masked; in others
- * each row has its hull [from, to) and each strip of rows the hull of its rows, so that products
- * skip what nobody sees, and what lies outside a row's spans is blanked. All this depends on the
- * sequence alone, so a sequence has the same bits in any batch.
+ * are cut into runs of at most KEYS keys, each starting at a multiple of RUN_UNIT; a run's scores
+ * are one tile of scratch memory. In a run that every row sees entirely nothing is masked; in
+ * others each row has its hull [from, to) and each strip of rows the hull of its rows, so that
+ * products skip what no query sees, and what lies outside a row's spans is blanked. All this
+ * depends on the sequence alone, so a sequence has the same bits in any batch.
  *
  * Scores are kept in units of log 2 (q is scaled by scale·log₂e when copied): exp is then a bare
  * exp2. */

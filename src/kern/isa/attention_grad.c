@@ -28,7 +28,7 @@ typedef struct backward {
     real *weights, *ds, *ds_columns;             /* tiles; the last in words of bf16 */
     real *tables_k, *tables_v, *sums_k, *sums_v; /* by relation, for each row */
     real *lse, *inner;                           /* of each row: −lse in units of log 2; −D */
-    real *dk, *dv;                               /* sums of the item, one row a key */
+    real *dk, *dv;                               /* sums of the item, one row per key */
     real *dbias, *drel_k, *drel_v;               /* sums of the unit */
     int64_t ldq, ldo, ldt;
     range window; /* keys that are packed and have sums here */
@@ -151,8 +151,8 @@ static void begin_block(backward *w, const block *b, int32_t h) {
     }
 }
 
-/* From S and dP of a row to the weights that met V, and dS; from P and dP when `p` are weights
- * already. */
+/* From S and dP of a row to the weights that multiplied V, and dS; from P and dP when `p` are
+ * weights already. */
 static void slope_row(backward *w, const block *b, const run *r, int32_t row, bool weights) {
     const qkv_attention *a = w->a;
     real *p = w->weights + row * LDS, *ds = w->ds + row * LDS;
@@ -385,7 +385,7 @@ static int64_t part_size(const qkv_attention *a, int32_t s) {
            (round_up(a->d_head, VW) + round_up(a->d_value, VW));
 }
 
-/* Sums of dK and dV, one row a key; or `parts` such sums, `size` reals apart. */
+/* Sums of dK and dV, one row per key; or `parts` such sums, `size` reals apart. */
 typedef struct key_sums {
     const real *dk, *dv;
     int32_t parts;

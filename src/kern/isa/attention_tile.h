@@ -31,7 +31,8 @@ INLINE void add_word(bool pairs, vreal *s, vreal a, vreal b) {
         v_add_product(s, a, b);
 }
 
-/* 2ˣ; for words, where bf16 follows, by half as many instructions: within 8·10⁻⁵, bf16 having 4·10⁻³. */
+/* 2ˣ; for words, where bf16 follows, by half as many instructions: within 8·10⁻⁵, bf16 having
+ * 4·10⁻³. */
 INLINE vreal weight_of_score(bool pairs, vreal x) {
     if (!pairs || !HAS_EXPONENTS) return v_exp2_bounded(x);
     const vreal r = v_from_floor(x);
@@ -166,7 +167,7 @@ INLINE panel_tile tile_at(const product *p, const real *b, int32_t i, int32_t j)
                         .k = p->k};
 }
 
-/* Does nobody ask for columns [j, j + PANEL) of strip s? */
+/* Are columns [j, j + PANEL) of strip s outside every row's range? */
 INLINE bool unseen(const product *p, int32_t s, int32_t j) {
     return p->strips && (p->strips[s].from >= j + PANEL || p->strips[s].to <= j);
 }
@@ -281,7 +282,8 @@ typedef struct operand {
     real factor;
 } operand;
 
-/* Panels of columns: B[k = row][n = column] = factor·x; a panel has PANEL words for each of its k. */
+/* Panels of columns: B[k = row][n = column] = factor·x; a panel has PANEL words for each of its
+ * k. */
 static inline void pack_columns(bool pairs, const operand *from, real *out) {
     const real *x = from->x;
     const int64_t ld = from->ld, rows = from->rows, cols = from->cols;
@@ -326,8 +328,8 @@ INLINE void turn_rows(bool pairs, const real *x, int64_t ld, int64_t n, int64_t 
     }
 }
 
-/* Panels of rows: B[k = column][n = row] = x. Of the last panel all are set: a tile computes whole panels, and what memory
- * held before must not meet them. */
+/* Panels of rows: B[k = column][n = row] = x. Of the last panel all are set: a tile computes whole
+ * panels, and what memory held before must not enter it. */
 static inline void pack_rows(bool pairs, const real *x, int64_t ld, int64_t rows, int64_t cols,
                              real *out) {
     const int64_t words = count_words(cols, pairs);
@@ -343,8 +345,8 @@ static inline void pack_rows(bool pairs, const real *x, int64_t ld, int64_t rows
     }
 }
 
-/* Asks for rows that will be read (or written) soon: those of one head lie too far apart for the CPU
- * to guess. */
+/* Asks for rows that will be read (or written) soon: those of one head lie too far apart for the
+ * CPU to guess. */
 static inline void fetch_rows(const real *x, int64_t ld, int64_t rows, int64_t cols) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < cols; c += (int64_t)(64 / sizeof(real)))

@@ -188,7 +188,8 @@ static strip make_strip(const qkv_gemm *g, const block *x, real *a_block) {
 }
 
 /* The first panels of one block of B against a single row, ROW_PANELS at a time; returns where the
- * rest begins. One row can always be read in place, unless it is a column; for dots it is rounded here. */
+ * rest begins. One row can always be read in place, unless it is a column; for dots it is rounded
+ * here. */
 static int64_t run_row(const qkv_gemm *g, const block *x) {
     const gemm_form form = gemm_form_of(g);
     const int64_t wide = ROW_PANELS * NR, b_words = gemm_b_words(x->k, form);
@@ -215,8 +216,9 @@ static int64_t run_row(const qkv_gemm *g, const block *x) {
     return col;
 }
 
-/* All panels of one block of B against a strip of rows. Meanwhile tiles fetch what comes next, a share each: the next
- * panel, where B was packed long ago and comes from afar, and the rows of A below the strip. */
+/* All panels of one block of B against a strip of rows. Meanwhile tiles fetch what comes next, a
+ * share each: the next panel, where B was packed long ago and comes from afar, and the rows of A
+ * below the strip. */
 static void run_strip(const qkv_gemm *g, const block *x, const strip *s) {
     const gemm_form form = gemm_form_of(g);
     const int64_t words = gemm_a_words(x->k, form), panel = NR * gemm_b_words(x->k, form);

@@ -27,12 +27,14 @@ typedef enum gemm_form {
     GEMM_PACKED,   /* both packed, reals */
     GEMM_IN_PLACE, /* rows of A where they are */
     GEMM_DOTS,     /* both packed, pairs of bf16 that one instruction multiplies */
-    GEMM_HALVES, /* A reals (in place where it can be), B the bf16 of weights, which the tile expands: sets without dots */
+    /* A reals (in place where it can be), B the bf16 of weights, which the tile expands: sets
+     * without dots */
+    GEMM_HALVES,
     GEMM_FORMS
 } gemm_form;
 
-/* Can the tile read rows of A where they are? Not when all of them begin in the same set of the nearest
- * cache, which has fewer places than a tile has rows. */
+/* Can the tile read rows of A where they are? Not when all of them begin in the same set of the
+ * nearest cache, which has fewer places than a tile has rows. */
 #define GEMM_CACHE_WAY 4096 /* bytes from a line to the next one of its set */
 static inline bool gemm_a_apart(const qkv_gemm *g) {
     return MR <= 8 || g->lda * (int64_t)sizeof(real) % GEMM_CACHE_WAY;
@@ -49,8 +51,8 @@ static inline bool gemm_in_place(gemm_form form) {
     return form == GEMM_IN_PLACE || form == GEMM_HALVES;
 }
 
-/* A packed operand is made of panels: `width` columns of op(B) (or rows of op(A)), k after k. A word
- * is one real, or two bf16 of adjacent k. */
+/* A packed operand is made of panels: `width` columns of op(B) (or rows of op(A)), k after k. A
+ * word is one real, or two bf16 of adjacent k. */
 static inline int64_t gemm_b_words(int64_t k, gemm_form form) {
     return count_words(k, form == GEMM_DOTS || form == GEMM_HALVES);
 }
@@ -101,8 +103,8 @@ typedef struct gemm_tile {
 typedef void (*gemm_tile_fn)(const gemm_tile *t);
 gemm_tile_fn KERN_NAME(gemm_tile_of)(int mr, gemm_form form);
 
-/* The same for one row of A, its words side by side, and ROW_PANELS whole panels, `panel` reals from one to
- * the next; init and c have ROW_PANELS·NR reals. */
+/* The same for one row of A, its words side by side, and ROW_PANELS whole panels, `panel` reals
+ * from one to the next; init and c have ROW_PANELS·NR reals. */
 #define ROW_PANELS 4
 void KERN_NAME(gemm_row)(const gemm_tile *t, int64_t panel, gemm_form form);
 

@@ -1,8 +1,9 @@
 /* The product with integer weights: the loops around the tile.
  *
- * The same cut into rectangles as gemm.c. A rectangle's rows of x are rounded a strip at a time, the strip sized for
- * the L2 cache; of the weights a block of panels is made, or one at a time when all rows are in one strip (a step of
- * decoding streams the weights through once), or none when they were made before (gemm_pack). Sums run over all of K in registers, so K is not cut. */
+ * The same cut into rectangles as gemm.c. A rectangle's rows of x are rounded a strip at a time,
+ * the strip sized for the L2 cache; of the weights a block of panels is made, or one at a time when
+ * all rows are in one strip (a step of decoding streams the weights through once), or none when
+ * they were made before (gemm_pack). Sums run over all of K in registers, so K is not cut. */
 #include "kern/isa/gemm_int.h"
 #include "base/thread.h"
 

@@ -1,13 +1,15 @@
 /* The parts of the product with integer weights; kern/weight.h says what is computed.
  *
- * A word is 32 bits of neighbouring inputs. With VNNI it is four bytes, multiplied and summed by one instruction; as
- * that takes its first operand without sign, p + 128 stands there, and the sum starts at −128·Σ q. Elsewhere it is
- * two 16-bit integers (vpmaddwd): multiplying bytes (vpmaddubsw) saturates at 2¹⁵, needs the signs moved from one
- * factor to the other, and has the same limit, two instructions a cycle on the multipliers; so widening costs nothing but
- * cache. A byte order in which widening is two shifts is used there: inputs 0, 2 in one word and 1, 3 in the next.
+ * A word is 32 bits of neighbouring inputs. With VNNI it is four bytes, multiplied and summed by
+ * one instruction; as that takes its first operand without sign, p + 128 stands there, and the sum
+ * starts at −128·Σ q. Elsewhere it is two 16-bit integers (vpmaddwd): multiplying bytes
+ * (vpmaddubsw) saturates at 2¹⁵, needs the signs moved from one factor to the other, and has the
+ * same limit, two instructions per cycle on the multipliers; so widening costs nothing but cache. A
+ * byte order in which widening is two shifts is used there: inputs 0, 2 in one word and 1, 3 in the
+ * next.
  *
- * A panel is NR outputs: for each group of inputs that share a scale the scales, the starts of the sums and then the
- * words, NR at a time. */
+ * A panel is NR outputs: for each group of inputs that share a scale the scales, the starts of the
+ * sums and then the words, NR at a time. */
 #ifndef QKV_KERN_ISA_GEMM_INT_H
 #define QKV_KERN_ISA_GEMM_INT_H
 
@@ -65,7 +67,8 @@ static inline int_shape int_shape_of(const qkv_weight *w) {
 /* Panel of outputs col … col + NR − 1, zeros past the last. */
 void KERN_NAME(gemm_int_panel)(const qkv_weight *w, int64_t col, int32_t *out);
 
-/* Rounds a row of k inputs to words at out[0], out[step], …; returns its scale (NaN when the row is not finite). */
+/* Rounds a row of k inputs to words at out[0], out[step], …; returns its scale (NaN when the row is
+ * not finite). */
 float KERN_NAME(gemm_int_row)(const real *x, int64_t k, int64_t step, int32_t *out);
 
 typedef struct int_tile {
@@ -87,12 +90,14 @@ static inline bool gemm_int_in_place(void) {
 }
 int_tile_fn KERN_NAME(gemm_int_tile_of)(int mr);
 
-/* At most INT_FEW rows of int8 weights: outputs [col0, col1). scratch has (INT_FEW + 1)·(words of a row) places. */
+/* At most INT_FEW rows of int8 weights: outputs [col0, col1). scratch has (INT_FEW + 1)·(words of a
+ * row) places. */
 void KERN_NAME(gemm_int_few)(const qkv_gemm *g, int64_t col0, int64_t col1, int32_t *scratch);
 
 /* act and pre of a finished tile; from gemm.c */
 void KERN_NAME(gemm_finish)(const qkv_gemm *g, int64_t at, int rows, int64_t cols);
-/* The product with g->weight, an integer format; and all its panels, for many products; from gemm_int.c */
+/* The product with g->weight, an integer format; and all its panels, for many products; from
+ * gemm_int.c */
 bool KERN_NAME(gemm_int)(const qkv_gemm *g);
 size_t KERN_NAME(gemm_int_pack_size)(const qkv_gemm *g);
 void KERN_NAME(gemm_int_pack)(const qkv_gemm *g, real *out);

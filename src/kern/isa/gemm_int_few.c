@@ -1,12 +1,13 @@
 /* Few rows against int8 weights: a dot product along each row of weights, where it lies.
  *
- * Turning weights into panels costs more than using them a few times. Sums of integers have no order, so here a lane of the
- * vector unit takes every VW-th word of a row instead of an output, the weights stream through in the order of the
- * file, and VW outputs' lanes are added together at the end. With 32 bytes of weights an AVX2 core has 3 instructions to
- * widen them and 4 a row of x: about 16 bytes a cycle for one row, more than memory gives.
+ * Turning weights into panels costs more than using them a few times. Sums of integers have no
+ * order, so here a lane of the vector unit takes every VW-th word of a row instead of an output,
+ * the weights stream through in the order of the file, and VW outputs' lanes are added together at
+ * the end. With 32 bytes of weights an AVX2 core has 3 instructions to widen them and 4 per row of
+ * x: about 16 bytes per cycle for one row, more than memory gives.
  *
- * With VNNI it is the weights that lose their sign here (q + 128, an exclusive or), so that what this adds too much,
- * 128·Σ p, is the same for all outputs. */
+ * With VNNI it is the weights that lose their sign here (q + 128, an exclusive or), so that what
+ * this adds too much, 128·Σ p, is the same for all outputs. */
 #include "kern/isa/gemm_int.h"
 
 #define INLINE inline __attribute__((always_inline))
@@ -87,7 +88,8 @@ static INLINE void outputs(const qkv_gemm *g, const few_rows *x, int64_t col0, i
     }
 }
 
-/* Words as gemm_int_row writes them, but with their signs, or those of odd places VW further on. Returns the excess. */
+/* Words as gemm_int_row writes them, but with their signs, or those of odd places VW further on.
+ * Returns the excess. */
 static int32_t part(const int32_t *from, int64_t whole, int32_t *to) {
     const int64_t words = whole / WORD_INPUTS;
     if (WORD_INPUTS == 2) {

@@ -1,4 +1,5 @@
-/* Operands of the product with integer weights: rows of x rounded to words, rows of weights turned into panels. */
+/* Operands of the product with integer weights: rows of x rounded to words, rows of weights turned
+ * into panels. */
 #include "kern/isa/gemm_int.h"
 
 /* ---- x ---- */
@@ -7,7 +8,8 @@ static inline vfloat load_float(const real *p, int64_t n) {
     return __builtin_convertvector(n >= VW ? v_load(p) : v_load_n(p, n), vfloat);
 }
 
-/* The bits of the largest |x|: read as integers, larger numbers are larger, and NaN is above all. */
+/* The bits of the largest |x|: read as integers, larger numbers are larger, and NaN is above
+ * all. */
 static int32_t largest_bits(const real *x, int64_t k) {
     vword most = {0};
     for (int64_t p = 0; p < k; p += VW) {
@@ -42,7 +44,8 @@ float KERN_NAME(gemm_int_row)(const real *x, int64_t k, int64_t step, int32_t *o
     float most;
     memcpy(&most, &bits, sizeof most);
     const bool finite = bits < 0x7f800000;
-    /* Adding 1.5·2²³ leaves no place for a fraction: the FPU rounds, ties to even, and the low bits are the integer. */
+    /* Adding 1.5·2²³ leaves no place for a fraction: the FPU rounds, ties to even, and the low bits
+     * are the integer. */
     const vfloat magic = 12582912.0f - (vfloat){0};
     const float factor = finite && most > 0x1p-100f ? 127 / most : 0;
     const int64_t whole = int_whole(k);

@@ -1,7 +1,8 @@
 /* The tile of the product with integer weights: MR×NR sums of int32 in registers.
  *
- * As in gemm_tile.c, with a word where that has a real. On AVX2 a step of a word is 12 multiplies and 12 additions
- * for 2·6·16 inputs·outputs: twice what fused multiply-adds do, with all four vector pipes of a Zen 3 full. */
+ * As in gemm_tile.c, with a word where that has a real. On AVX2 a step of a word is 12 multiplies
+ * and 12 additions for 2·6·16 inputs·outputs: twice what fused multiply-adds do, with all four
+ * vector pipes of a Zen 3 full. */
 #include "kern/isa/gemm_int.h"
 #include "kern/isa/math.h"
 

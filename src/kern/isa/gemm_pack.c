@@ -67,7 +67,8 @@ static INLINE void transpose_rows(const real *x, int64_t ld, int64_t k, int64_t 
     }
 }
 
-/* sums[j] += Σ_p x[p·ld + j], p < n, of rows of A that are being packed: MR of them, `valid` of which exist. */
+/* sums[j] += Σ_p x[p·ld + j], p < n, of rows of A that are being packed: MR of them, `valid` of
+ * which exist. */
 static void sum_rows(const real *x, int64_t ld, int64_t n, int64_t valid, real *sums) {
     for (int j = 0; j < GEMM_SUMS; j += VW) {
         vreal sum = v_set(0);

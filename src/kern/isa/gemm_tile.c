@@ -6,8 +6,9 @@
  *
  * Roofline (2-core AMD EPYC, Zen 3, AVX2, one thread): 103.5 GFLOP/s from registers. Nine layers of
  * bench_gemm.def, best of 12: 92 to 97 (89 to 93 %) where A is read in place, 86 to 94 (83 to 90 %)
- * where it is packed. Zen 4 with AVX-512, 14×32: 118 from registers, 115 (97 %) with both operands in
- * the cache; the layers reach 104 (88 %), packing being 6 % of the time. docs/BENCH.md has them all. */
+ * where it is packed. Zen 4 with AVX-512, 14×32: 118 from registers, 115 (97 %) with both operands
+ * in the cache; the layers reach 104 (88 %), packing being 6 % of the time. docs/BENCH.md has them
+ * all. */
 #include "kern/isa/gemm.h"
 
 #define AHEAD  512 /* reals of B fetched ahead */
@@ -23,8 +24,8 @@ static INLINE void add_product(vreal *s, vreal a, vreal b, const bool pairs) {
         v_add_in_tile(s, a, b);
 }
 
-/* VW reals of row q of B. Of halves, row q is the lower or the upper ones of words q / 2; shifts and
- * masks run beside the multiplications. */
+/* VW reals of row q of B. Of halves, row q is the lower or the upper ones of words q / 2; shifts
+ * and masks run beside the multiplications. */
 static INLINE vreal load_b(const real *b, const int q, const gemm_form form) {
 #ifndef QKV_DOUBLE
     typedef int32_t vbits32 __attribute__((vector_size(VW * sizeof(int32_t))));
@@ -37,8 +38,9 @@ static INLINE vreal load_b(const real *b, const int q, const gemm_form form) {
     return v_load(b + q * NR);
 }
 
-/* Where the tile finds A. Rows in place are too many for a pointer each: seven share one, and an address adds
- * one, two or four times a multiple of the way from row to row. Packed, one pointer is enough. */
+/* Where the tile finds A. Rows in place are too many for a pointer each: seven share one, and an
+ * address adds one, two or four times a multiple of the way from row to row. Packed, one pointer is
+ * enough. */
 #define SHARED 7
 typedef struct a_rows {
     const char *at[(MR + SHARED - 1) / SHARED];
@@ -122,9 +124,9 @@ static INLINE void tile(const gemm_tile *t, const int mr, const gemm_form form) 
     }
 }
 
-/* One row against ROW_PANELS panels side by side: with one panel there are two sums, and each waits for
- * the multiply-add before it; with four there are eight, and the weights come as fast as the cache or
- * the memory gives them. */
+/* One row against ROW_PANELS panels side by side: with one panel there are two sums, and each waits
+ * for the multiply-add before it; with four there are eight, and the weights come as fast as the
+ * cache or the memory gives them. */
 static INLINE void row(const gemm_tile *t, int64_t panel, const gemm_form form) {
     const int b_step = form == GEMM_HALVES ? NR / 2 : NR;
     vreal s[ROW_PANELS][2];

@@ -1,5 +1,5 @@
-/* Vectors of VW lanes, and what all instruction sets do alike with them. From lanes_4.h, lanes_8.h and lanes_16.h, which say
- * what VW is and how lanes are shuffled. */
+/* Vectors of VW lanes, and what all instruction sets do alike with them. From lanes_4.h, lanes_8.h
+ * and lanes_16.h, which say what VW is and how lanes are shuffled. */
 #ifndef QKV_KERN_ISA_LANES_H
 #define QKV_KERN_ISA_LANES_H
 

@@ -130,9 +130,10 @@ static inline vreal v_tanh(vreal x) {
     return v_select((vint)(a < v_set(0.625f)), near, far);
 }
 
-/* Near 0, Φ = ½ + x·R(x²). Elsewhere, with a = |x|, Φ(−a) = exp(−a²/2)·Q(t)/(a + k), t = (a − k)/(a + k): relative
- * errors stay small far into the tail, where ½(1 + erf) would have cancelled to nothing. a² is made exact: the
- * square of a's upper half, and the rest, which is small enough to join the exponential's reduced argument. */
+/* Near 0, Φ = ½ + x·R(x²). Elsewhere, with a = |x|, Φ(−a) = exp(−a²/2)·Q(t)/(a + k), t = (a − k)/(a
+ * + k): relative errors stay small far into the tail, where ½(1 + erf) would have cancelled to
+ * nothing. a² is made exact: the square of a's upper half, and the rest, which is small enough to
+ * join the exponential's reduced argument. */
 static inline vreal v_normal(vreal x, vreal *density) {
     const float k = 2.5f;
     const vreal a = v_min(v_set(15.0f), v_abs(x)), upper = (vreal)((vint)a & -4096);

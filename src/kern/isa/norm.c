@@ -9,8 +9,8 @@
 #include "base/thread.h"
 #include "kern/isa/random.h"
 
-/* Runs the statements for n lanes of a row of d from i on: whole vectors, for which loads and stores
- * need no mask, then what is left. */
+/* Runs the statements for n lanes of a row of d from i on: whole vectors, for which loads and
+ * stores need no mask, then what is left. */
 #define FOR_ROW(i, n, d, ...)                                                                      \
     do {                                                                                           \
         int64_t i = 0;                                                                             \

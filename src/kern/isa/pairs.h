@@ -1,5 +1,6 @@
-/* Words of two bf16, which one instruction multiplies and adds up. A word lies where a real does, so that packing and
- * tiles move both alike; a sum over k then takes half as many steps. Sets without the instruction have no words. */
+/* Words of two bf16, which one instruction multiplies and adds up. A word lies where a real does,
+ * so that packing and tiles move both alike; a sum over k then takes half as many steps. Sets
+ * without the instruction have no words. */
 #ifndef QKV_KERN_ISA_PAIRS_H
 #define QKV_KERN_ISA_PAIRS_H
 

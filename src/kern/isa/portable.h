@@ -1,4 +1,5 @@
-/* What an instruction set's traits file does not define itself, in C. Each HAS_… stands for the functions below it. */
+/* What an instruction set's traits file does not define itself, in C. Each HAS_… stands for the
+ * functions below it. */
 #ifndef QKV_KERN_ISA_PORTABLE_H
 #define QKV_KERN_ISA_PORTABLE_H
 
@@ -52,8 +53,8 @@ static inline real v_maximum(vreal x) {
 }
 #endif
 
-/* s += a·b inside a tile of sums, of attention and of the matrix product: where compilers need help to keep the sums in
- * registers, a set gives it here. */
+/* s += a·b inside a tile of sums, of attention and of the matrix product: where compilers need help
+ * to keep the sums in registers, a set gives it here. */
 #ifndef HAS_TILE_SUMS
 V_INLINE void v_add_product(vreal *s, vreal a, vreal b) {
     *s = v_fma(a, b, *s);
@@ -63,9 +64,9 @@ V_INLINE void v_add_in_tile(vreal *s, vreal a, vreal b) {
 }
 #endif
 
-/* Words of two bf16, see pairs.h. pair_lanes: word i is lo[i] and, in its upper half, hi[i]. pair_run: reals 2i and
- * 2i + 1 of a run of 2·VW. v_dot_pairs: s + a₁·b₁ + a₀·b₀ in each lane, 0 being the lower half.
- * A set without them is never asked; what follows compiles without asking. */
+/* Words of two bf16, see pairs.h. pair_lanes: word i is lo[i] and, in its upper half, hi[i].
+ * pair_run: reals 2i and 2i + 1 of a run of 2·VW. v_dot_pairs: s + a₁·b₁ + a₀·b₀ in each lane, 0
+ * being the lower half. A set without them is never asked; what follows compiles without asking. */
 #ifndef HAS_PAIRS
 #define HAS_PAIRS      0
 #define PAIRS_ARE_FAST 0
@@ -90,8 +91,8 @@ V_INLINE void v_add_pairs_in_tile(vreal *s, vreal a, vreal b) {
 }
 #endif
 
-/* Instructions for exponents: x − the nearest integer (ties to even), x − ⌊x⌋, and x·2 to the power ⌊e⌋. Sets without
- * them are never asked: math.h has a formula. */
+/* Instructions for exponents: x − the nearest integer (ties to even), x − ⌊x⌋, and x·2 to the power
+ * ⌊e⌋. Sets without them are never asked: math.h has a formula. */
 #ifndef HAS_EXPONENTS
 #define HAS_EXPONENTS 0
 static inline vreal v_from_nearest(vreal x) {
@@ -112,7 +113,8 @@ V_INLINE void int_add_words(vword *s, vword a, vword b) {
 }
 #endif
 
-/* Words of blocks first … first + n − 1 of the stream, four each; n is rounded up to a multiple of RANDOM_GROUP. */
+/* Words of blocks first … first + n − 1 of the stream, four each; n is rounded up to a multiple of
+ * RANDOM_GROUP. */
 #ifndef RANDOM_GROUP
 #define RANDOM_GROUP 1
 static inline void random_blocks(qkv_rng rng, uint64_t first, int64_t n, uint32_t *out) {

@@ -7,8 +7,8 @@
 
 #define RANDOM_GROUP 8 /* blocks at once */
 
-/* Ten rounds of Philox on four blocks, one a 64-bit lane. Only the low half of a lane counts: the multiplication looks
- * at nothing else, so the upper halves may hold anything. */
+/* Ten rounds of Philox on four blocks, one a 64-bit lane. Only the low half of a lane counts: the
+ * multiplication looks at nothing else, so the upper halves may hold anything. */
 static inline __attribute__((always_inline)) void philox_rounds(__m256i c[4],
                                                                 const uint32_t keys[10][2]) {
     const __m256i m0 = _mm256_set1_epi64x(0xD2511F53), m1 = _mm256_set1_epi64x(0xCD9E8D57);

@@ -139,7 +139,8 @@ static void sum_views(view *p, view *q, int64_t v) {
 
 /* With d = log p − log q and J = (KL(p‖q) + KL(q‖p))/2, the derivative of J by the logits of p is
  *   ½·(p·(d − KL(p‖q)) + p − q),   and that by the logits of q the same with p and q exchanged.
- * Both rows become factor·(softmax − ε/V) + factor·agree·dJ; the target's share is left to the caller. */
+ * Both rows become factor·(softmax − ε/V) + factor·agree·dJ; the target's share is left to the
+ * caller. */
 static void pair_grads(const view *p, const view *q, int64_t v, double factor, double base,
                        double agree) {
     const real inv_p = (real)(factor / p->sum), inv_q = (real)(factor / q->sum);

@@ -43,8 +43,8 @@ static inline vreal v_sqrt(vreal a) {
     return (vreal)_mm256_sqrt_ps((__m256)a);
 }
 
-/* A tile takes all registers, and compilers left to themselves let sums change places until some fall out into memory,
- * where they wait for themselves; so the instruction is named whole. */
+/* A tile takes all registers, and compilers spill accumulators, which puts a store-to-load round
+ * trip into the dependency chain; inline asm pins them. */
 #define HAS_TILE_SUMS 1
 V_INLINE void v_add_product(vreal *s, vreal a, vreal b) {
     __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));

@@ -37,7 +37,8 @@ static inline vreal v_sqrt(vreal a) {
     return (vreal)_mm512_sqrt_ps((__m512)a);
 }
 
-/* Of pairs the instruction takes numbers below 2⁻¹²⁶ for 0, when it rounds and when it multiplies. */
+/* Of pairs the instruction takes numbers below 2⁻¹²⁶ for 0, when it rounds and when it
+ * multiplies. */
 #define HAS_PAIRS      1
 #define PAIRS_ARE_FAST 1
 static inline vreal pair_run(vreal first, vreal second) {
@@ -54,8 +55,9 @@ static inline vreal v_dot_pairs(vreal a, vreal b, vreal s) {
     return (vreal)_mm512_dpbf16_ps((__m512)s, (__m512bh)a, (__m512bh)b);
 }
 
-/* With 32 registers it is enough to keep the order of the sums, and `a` may come straight from memory; the tile of the
- * matrix product takes nearly all registers, and there the instructions are named whole. */
+/* With 32 registers it is enough to keep the order of the sums, and `a` may come straight from
+ * memory; the tile of the matrix product takes nearly all registers, and there the instructions are
+ * named whole. */
 #define HAS_TILE_SUMS 1
 V_INLINE void v_add_product(vreal *s, vreal a, vreal b) {
     *s = v_fma(a, b, *s);

@@ -1,4 +1,5 @@
-/* Plain C for any CPU, what the compiler makes of vectors of four; the build with doubles has nothing else. */
+/* Plain C for any CPU, what the compiler makes of vectors of four; the build with doubles has
+ * nothing else. */
 #ifndef QKV_KERN_ISA_TRAITS_PLAIN_H
 #define QKV_KERN_ISA_TRAITS_PLAIN_H
 

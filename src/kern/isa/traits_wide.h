@@ -1,4 +1,5 @@
-/* AVX-512 played by plain C, with its widths, tiles, pairs and words: for tests of that code on any CPU. */
+/* AVX-512 played by plain C, with its widths, tiles, pairs and words: for tests of that code on any
+ * CPU. */
 #ifndef QKV_KERN_ISA_TRAITS_WIDE_H
 #define QKV_KERN_ISA_TRAITS_WIDE_H
 

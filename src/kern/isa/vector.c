@@ -71,7 +71,8 @@ void KERN_NAME(exp)(const real *x, real *y, int64_t n) {
 
 /* ---- activations ---- */
 
-/* `act` is a constant where these are inlined: the loop is then free of choices, and its constants stay in registers. */
+/* `act` is a constant where these are inlined: the loop is then free of choices, and its constants
+ * stay in registers. */
 static inline __attribute__((always_inline)) void act_loop(qkv_act act, const real *x, real *y,
                                                            int64_t n) {
     int64_t i = 0;

@@ -1,6 +1,6 @@
-/* Made-up reviews: some remarks, then a verdict; the label is the verdict's. Words alone do not
+/* Synthetic reviews: some remarks, then a verdict; the label is the verdict's. Words alone do not
  * tell it: remarks may say the opposite, and a negation turns a word's meaning around. */
-#include "data/made_up.h"
+#include "data/synthetic.h"
 
 static const char *const things[] = {"the film",  "the plot",       "the acting", "the music",
                                      "the story", "the ending",     "the cast",   "the dialogue",
@@ -34,7 +34,7 @@ static void remark(qkv_dice *d, int opinion, qkv_buf *out) {
     }
 }
 
-void qkv_made_up_review(uint64_t seed, uint64_t i, qkv_buf *out) {
+void qkv_synthetic_review(uint64_t seed, uint64_t i, qkv_buf *out) {
     qkv_dice d = {.rng = qkv_rng_derive((qkv_rng){.seed = seed, .stream = 11}, i, 0)};
     const int label = (int)qkv_draw(&d, 2);
     qkv_buf_printf(out, "%s\t", label ? "good" : "bad");

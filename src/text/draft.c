@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-void qkv_work_free(qkv_work *w) {
+void qkv_draft_free(qkv_draft *w) {
     for (int i = 0; i < 2; i++) {
         qkv_buf_free(&w->side[i].text);
         qkv_free(w->side[i].from.at);
@@ -16,7 +16,7 @@ void qkv_work_free(qkv_work *w) {
     qkv_free(w->old.at);
     qkv_free(w->chars.at);
     qkv_free(w->stretches.at);
-    *w = (qkv_work){0};
+    *w = (qkv_draft){0};
 }
 
 /* Room for n more offsets in one of the two arrays. */
@@ -34,7 +34,7 @@ static uint32_t *extend(uint32_t **at, size_t *n, size_t *cap, size_t more) {
 
 #define EXTEND(v, more) extend(&(v).at, &(v).n, &(v).cap, more)
 
-qkv_status qkv_work_start(qkv_work *w, const char *text, size_t len, size_t base, bool track) {
+qkv_status qkv_draft_start(qkv_draft *w, const char *text, size_t len, size_t base, bool track) {
     w->text = text;
     w->len = len;
     w->track = track;
@@ -43,7 +43,7 @@ qkv_status qkv_work_start(qkv_work *w, const char *text, size_t len, size_t base
     w->pieces.n = w->old.n = 0;
     w->out = 0;
     if (!track) return QKV_OK;
-    struct qkv_work_side *s = &w->side[1]; /* only its offsets: the text is the caller's */
+    struct qkv_draft_side *s = &w->side[1]; /* only its offsets: the text is the caller's */
     s->from.n = s->to.n = 0;
     uint32_t *from, *to;
     if (!(from = EXTEND(s->from, len + 1)) || !(to = EXTEND(s->to, len + 1))) return QKV_FAILED;
@@ -61,14 +61,14 @@ qkv_status qkv_work_start(qkv_work *w, const char *text, size_t len, size_t base
     return QKV_OK;
 }
 
-void qkv_work_begin(qkv_work *w) {
-    struct qkv_work_side *s = &w->side[w->out];
+void qkv_draft_begin(qkv_draft *w) {
+    struct qkv_draft_side *s = &w->side[w->out];
     qkv_buf_clear(&s->text);
     s->from.n = s->to.n = 0;
 }
 
-void qkv_work_put(qkv_work *w, const char *bytes, size_t n, size_t begin, size_t end) {
-    struct qkv_work_side *s = &w->side[w->out];
+void qkv_draft_put(qkv_draft *w, const char *bytes, size_t n, size_t begin, size_t end) {
+    struct qkv_draft_side *s = &w->side[w->out];
     if (!n) return;
     qkv_buf_add(&s->text, bytes, n);
     if (!w->track || s->text.status != QKV_OK) return;
@@ -86,8 +86,8 @@ void qkv_work_put(qkv_work *w, const char *bytes, size_t n, size_t begin, size_t
     }
 }
 
-void qkv_work_keep(qkv_work *w, size_t begin, size_t end) {
-    struct qkv_work_side *s = &w->side[w->out];
+void qkv_draft_keep(qkv_draft *w, size_t begin, size_t end) {
+    struct qkv_draft_side *s = &w->side[w->out];
     if (begin >= end) return;
     qkv_buf_add(&s->text, w->text + begin, end - begin);
     if (!w->track || s->text.status != QKV_OK) return;
@@ -100,18 +100,18 @@ void qkv_work_keep(qkv_work *w, size_t begin, size_t end) {
     memcpy(to, w->to + begin, (end - begin) * sizeof *to);
 }
 
-void qkv_work_put_char(qkv_work *w, int32_t cp, size_t begin, size_t end) {
+void qkv_draft_put_char(qkv_draft *w, int32_t cp, size_t begin, size_t end) {
     char bytes[4];
     const int n = qkv_utf8_encode(cp, bytes);
-    qkv_work_put(w, bytes, (size_t)n, begin, end);
+    qkv_draft_put(w, bytes, (size_t)n, begin, end);
 }
 
-size_t qkv_work_size(const qkv_work *w) {
+size_t qkv_draft_size(const qkv_draft *w) {
     return w->side[w->out].text.len;
 }
 
-qkv_status qkv_work_end(qkv_work *w) {
-    struct qkv_work_side *s = &w->side[w->out];
+qkv_status qkv_draft_end(qkv_draft *w) {
+    struct qkv_draft_side *s = &w->side[w->out];
     if (s->text.status != QKV_OK) return s->text.status;
     if (s->text.len > QKV_TEXT_MAX)
         return qkv_fail(QKV_USAGE,
@@ -125,7 +125,7 @@ qkv_status qkv_work_end(qkv_work *w) {
     return QKV_OK;
 }
 
-qkv_status qkv_work_cut(qkv_work *w, size_t begin, size_t end) {
+qkv_status qkv_draft_cut(qkv_draft *w, size_t begin, size_t end) {
     if (begin >= end) return QKV_OK;
     return QKV_PUSH(w->pieces, ((qkv_piece){(uint32_t)begin, (uint32_t)end})) ? QKV_OK : QKV_FAILED;
 }

@@ -1,7 +1,7 @@
 /* Numbers up to 999 999 and dates, written in words in one of three languages; the translation is
  * their digits. Each language has something to learn: English "and", German units before tens in
  * one long word, French scores and elevens. */
-#include "data/made_up.h"
+#include "data/synthetic.h"
 
 #include <stdio.h>
 
@@ -164,7 +164,7 @@ static const struct {
     void (*date)(number year, number month, number day, qkv_buf *out);
 } languages[] = {{en_number, en_date}, {de_number, de_date}, {fr_number, fr_date}};
 
-void qkv_made_up_number(uint64_t seed, uint64_t i, qkv_buf *out) {
+void qkv_synthetic_number(uint64_t seed, uint64_t i, qkv_buf *out) {
     static const uint64_t limits[] = {1000, 10000, 100000, 1000000};
     qkv_dice d = {.rng = qkv_rng_derive((qkv_rng){.seed = seed, .stream = 12}, i, 0)};
     const size_t language = qkv_draw(&d, sizeof languages / sizeof *languages);
