@@ -69,12 +69,26 @@ qkv_tensor *tiny_hidden(qkv_tape *t, qkv_model *m, const tiny_batch *src, const 
                : memory;
 }
 
+/* Every second row has a label: its number modulo the classes. */
+static qkv_tensor *tag_loss(qkv_tape *t, qkv_model *m, const tiny_batch *b) {
+    const int32_t classes = (int32_t)qkv_model_config(m)->classes, n = (b->rows + 1) / 2;
+    int32_t *rows = qkv_tape_alloc(t, NULL, 2 * (size_t)n * sizeof *rows);
+    if (!rows) return &t->nothing;
+    for (int32_t i = 0; i < n; i++) {
+        rows[i] = 2 * i;
+        rows[n + i] = 2 * i % classes;
+    }
+    return qkv_xent(t, qkv_model_tag(t, m, &b->tokens, rows, n), NULL, NULL,
+                    &(qkv_xent_spec){.targets = rows + n});
+}
+
 qkv_tensor *tiny_loss(qkv_tape *t, qkv_model *m, const tiny_batch *src, const tiny_batch *tgt) {
     qkv_shape shape = qkv_shape_of(qkv_model_config(m)->task);
     if (shape.head == QKV_HEAD_CLASSES) {
         qkv_xent_spec labels = {.targets = src->label};
         return qkv_xent(t, qkv_model_classify(t, m, &src->tokens), NULL, NULL, &labels);
     }
+    if (shape.head == QKV_HEAD_TAGS) return tag_loss(t, m, src);
     qkv_xent_spec words = {.targets = shape.decoder ? tgt->next : src->ids};
     return qkv_model_vocab_loss(t, m, tiny_hidden(t, m, src, tgt), &words);
 }

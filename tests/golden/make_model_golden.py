@@ -29,6 +29,7 @@ TRAINED = [
     "task=lm arch=lstm",
     "task=lm arch=gru",
     "task=translate arch=gru d_state=8 layers=1",
+    "task=tag arch=gru d_state=5 layers=1",
 ]
 # Loss and hidden rows only.
 FORWARD = (
@@ -48,7 +49,7 @@ FORWARD = (
        "task=classify arch=gru bidirectional=true", "task=classify attention=linformer linformer_rank=3",
        "task=translate position=structural decoder_position=relative",
        "task=translate attention=linformer linformer_rank=3 decoder_attention=local",
-       "task=classify pooler=relu", "task=embed pool=mean"]
+       "task=classify pooler=relu", "task=embed pool=mean", "task=tag position=rope norm=post"]
 )
 
 # Sequences of several blocks of 64, where patterns differ: loss, hidden rows and gradients.
@@ -400,6 +401,9 @@ class Model:
                 y = {"tanh": torch.tanh, "relu": F.relu}[c["pooler"]](self.dense("head.pooler", y, y.shape[1]))
             logits = self.dense("head.classes", y, c["classes"])
             return hidden, F.cross_entropy(logits, torch.tensor([s % c["classes"] for s in range(len(pooled))]))
+        if c["task"] == "tag":  # every second row has a label
+            logits = self.dense("head.classes", hidden[::2], c["classes"])
+            return hidden, F.cross_entropy(logits, torch.arange(0, len(hidden), 2) % c["classes"])
         y = hidden
         if c["head_transform"]:
             y = self.norm("head.norm", self.act(self.dense("head.transform", y, y.shape[1])))
