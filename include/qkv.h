@@ -255,7 +255,8 @@ QKV_API bool qkv_task_row(size_t i, const char **name, const char **summary);
 
 typedef struct qkv_train_request {
     const char *task;          /* the name of a row: "classify", "translate", "lm", "mlm" */
-    const char *const *train;  /* files, NULL at the end */
+    const char *const *train;  /* files, NULL at the end; "-": standard input; classify: also a
+                                  folder with one folder per class */
     const qkv_train_row *rows; /* instead of files: read during the call, and the caller's */
     size_t n_rows;
     const char *const *valid; /* files to validate on; NULL: some of the training
@@ -497,6 +498,8 @@ QKV_API qkv_status qkv_embed(const qkv_text_model *m, const qkv_text *texts, siz
 typedef struct qkv_evaluate_options {
     const qkv_translate_options *search; /* translators: how they write; NULL: the defaults */
     const char *tokenize;                /* translators: see qkv_score_request */
+    const char *format;                  /* form of the files; NULL: recognised */
+    const char *text, *label, *pair;     /* columns, by name or number from 1; NULL: recognised */
 } qkv_evaluate_options;
 
 /* Of one class: precision, recall, their harmonic mean, and the rows that have it. */
@@ -522,7 +525,8 @@ typedef struct qkv_evaluation {
     void *memory;
 } qkv_evaluation;
 
-/* Scores the model on files like those of training (NULL at the end); options may be NULL. To be
+/* Scores the model on files, or a folder, like those of training (NULL at the end); options may be
+ * NULL. To be
  * freed, also after a failure. The model must stay open until then. */
 QKV_API qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                                 const qkv_evaluate_options *options, qkv_evaluation *out);

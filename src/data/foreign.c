@@ -111,7 +111,7 @@ static qkv_status not_utf8(const char *path, const char *data, size_t n, size_t 
     const high_bytes h = count_high(data + from, n - from);
     const long long line = line_of(data, bad);
     const unsigned byte = (unsigned char)data[bad];
-    if (h.characters > 4 * h.others)
+    if (h.characters > h.others)
         return qkv_fail(QKV_BAD_FILE,
                         "%s, line %lld: byte 0x%02X is not UTF-8, though most of the file is; to "
                         "drop such bytes: \"iconv -c -f UTF-8 -t UTF-8 <old >new\"",

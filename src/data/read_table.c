@@ -8,6 +8,7 @@
  * table_columns.c says which column is what. */
 #include "data/corpus.h"
 #include "base/mem.h"
+#include "base/unpack.h"
 #include "data/table_columns.h"
 
 #include <stdlib.h>
@@ -169,6 +170,7 @@ typedef struct look {
     fields head;
     QKV_VEC(qkv_text) cells;
     qkv_table_sample sample;
+    bool damaged; /* it ends before a row that cannot be read */
 } look;
 
 static bool keep_row(const table *t, look *k) {
@@ -203,6 +205,7 @@ static qkv_status look_ahead(table *t, look *k) {
     }
     t->r = own;
     t->rough = false;
+    k->damaged = status == QKV_BAD_FILE;
     k->sample.quoted = t->quotes;
     k->sample.head = k->head.at;
     k->sample.cells = k->cells.at;
@@ -210,12 +213,13 @@ static qkv_status look_ahead(table *t, look *k) {
 }
 
 /* Rows of another width, and no name that says it were a table: prose with commas in it. */
-static bool is_prose(const table *t, const qkv_table_sample *s) {
+static bool is_prose(const table *t, const look *k) {
     const char *path = t->r->reading->path;
-    const size_t n = strlen(path);
-    const bool named = n > 4 && strcmp(path + n - 4, ".csv") == 0;
+    const size_t n = qkv_unpacked_name(path);
+    const bool named = n > 4 && memcmp(path + n - 4, ".csv", 4) == 0;
     return t->quotes && !t->r->spec->format && !named && !t->columns.header &&
-           t->r->spec->shape == QKV_CORPUS_PARALLEL && !(s->even && s->width == 2);
+           t->r->spec->shape == QKV_CORPUS_PARALLEL &&
+           (k->damaged || !k->sample.even || k->sample.width != 2);
 }
 
 static qkv_status choose_columns(table *t) {
@@ -224,7 +228,7 @@ static qkv_status choose_columns(table *t) {
     t->width = (size_t)k.sample.width;
     if (status == QKV_OK && k.sample.rows > 0)
         status = qkv_table_choose(t->r, &k.sample, &t->columns);
-    if (status == QKV_OK && is_prose(t, &k.sample)) status = qkv_not_recognised(t->r);
+    if (status == QKV_OK && is_prose(t, &k)) status = qkv_not_recognised(t->r);
     qkv_free(k.head.at);
     qkv_free(k.cells.at);
     return status;

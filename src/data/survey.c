@@ -111,8 +111,9 @@ static qkv_status find_alike(const qkv_corpus *c, qkv_survey *s) {
 qkv_status qkv_survey_make(const qkv_corpus *c, qkv_survey *s) {
     *s = (qkv_survey){.rows = (int64_t)c->n, .empty = c->n_empty};
     qkv_status status = c->shape == QKV_CORPUS_STREAM ? QKV_OK : count_texts(c, s);
-    if (status == QKV_OK && c->labels.n) status = count_classes(c, s);
-    if (status == QKV_OK && c->labels.n) status = find_alike(c, s);
+    const bool labelled = c->shape == QKV_CORPUS_LABELLED;
+    if (status == QKV_OK && labelled) status = count_classes(c, s);
+    if (status == QKV_OK && labelled) status = find_alike(c, s);
     if (status != QKV_OK) qkv_survey_free(s);
     return status;
 }

@@ -146,8 +146,15 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                             .chrf2_plus = NAN};
     size_t n = 0;
     while (files && files[n]) n++;
-    const qkv_corpus_spec spec = {
-        .shape = task->corpus, .paths = files, .n_paths = n, .labels = &m->labels};
+    if (!options) options = &defaults;
+    const qkv_corpus_spec spec = {.shape = task->corpus,
+                                  .paths = files,
+                                  .n_paths = n,
+                                  .format = options->format,
+                                  .column = {[QKV_ROLE_LABEL] = options->label,
+                                             [QKV_ROLE_TEXT] = options->text,
+                                             [QKV_ROLE_PAIR] = options->pair},
+                                  .labels = &m->labels};
     if (n == 0 || !qkv_task_trains(task))
         return qkv_fail(QKV_USAGE, n ? "a model that only embeds has no score"
                                      : "eval needs data: --data FILE");
@@ -155,7 +162,7 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
     if (!s) return QKV_FAILED;
     qkv_corpus corpus;
     QKV_TRY(qkv_corpus_read(&corpus, &spec));
-    const qkv_status status = count_all(m, &corpus, options ? options : &defaults, s, out);
+    const qkv_status status = count_all(m, &corpus, options, s, out);
     qkv_corpus_free(&corpus);
     if (status == QKV_OK) conclude(m, s, out);
     return status;

@@ -197,26 +197,18 @@ qkv_status qkv_run_check_memory(const qkv_run *r) {
 }
 
 static qkv_status say_data(qkv_run *r) {
-    const int64_t left_out = r->corpus.n_empty + r->counts.n_empty;
-    qkv_buf more = {0};
-    if (left_out) qkv_buf_printf(&more, ", %s empty ones left out", group((double)left_out).text);
     static const char *const done[] = {"cut", "split", "left out"}; /* by qkv_too_long */
-    if (r->counts.n_cut)
-        qkv_buf_printf(&more, ", %s over %lld tokens %s", group((double)r->counts.n_cut).text,
-                       (long long)r->config.max_len, done[r->train.too_long]);
-    qkv_status status =
-        more.status != QKV_OK
-            ? more.status
-            : qkv_run_note(r,
-                           "data      %s rows (%s)%s; %s examples of %s tokens to train on, %s to "
-                           "validate%s",
-                           group((double)r->corpus.n).text, r->corpus.format,
-                           more.len ? more.data : "", group((double)r->train_ids.n).text,
-                           group((double)qkv_encoded_tokens(&r->train_ids)).text,
-                           group((double)r->valid_ids.n).text,
-                           r->has_valid_corpus || !r->valid_ids.n ? "" : " (held out)");
-    qkv_buf_free(&more);
-    return status;
+    QKV_TRY(qkv_run_note(r, "data      %s examples of %s tokens to train on, %s %s",
+                         group((double)r->train_ids.n).text,
+                         group((double)qkv_encoded_tokens(&r->train_ids)).text,
+                         group((double)r->valid_ids.n).text,
+                         r->has_valid_corpus || !r->valid_ids.n ? "to validate" : "held out"));
+    if (r->counts.n_empty)
+        QKV_TRY(qkv_run_note(r, "          %s rows without a token left out",
+                             group((double)r->counts.n_empty).text));
+    if (!r->counts.n_cut) return QKV_OK;
+    return qkv_run_note(r, "          %s over %lld tokens %s", group((double)r->counts.n_cut).text,
+                        (long long)r->config.max_len, done[r->train.too_long]);
 }
 
 /* What was chosen for those who named no preset, and why. */
