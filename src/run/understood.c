@@ -109,12 +109,12 @@ static const char *form_of(const qkv_reading *s) {
 static void put_separator(const qkv_reading *s, qkv_buf *out) {
     if (s->separator == '\t' && strcmp(s->format, "tsv") != 0)
         qkv_buf_puts(out, " with TABs");
-    else if (s->separator != ',' && s->separator != '\t')
+    else if (s->separator && !strchr(",\t", s->separator))
         qkv_buf_printf(out, " with \"%c\"", s->separator);
 }
 
 static void put_column(qkv_buf *out, const char *role, const qkv_column_name *c, bool rest) {
-    qkv_buf_printf(out, "; %s: ", role);
+    qkv_buf_printf(out, "%s%s: ", out->len ? "; " : "", role);
     if (rest) {
         qkv_buf_puts(out, "the rest");
     } else if (c->name.data) {
@@ -129,21 +129,23 @@ static void put_column(qkv_buf *out, const char *role, const qkv_column_name *c,
 static void put_columns(const qkv_run *r, const qkv_reading *s, qkv_buf *out) {
     static const char *const labelled[QKV_ROLES] = {"label", "text", "pair"},
                              *const parallel[QKV_ROLES] = {"label", "source", "target"};
-    const char *const *roles = r->task->corpus == QKV_CORPUS_PARALLEL ? parallel : labelled;
-    const bool json = s->header && !s->separator;
-    if (s->separator)
-        qkv_buf_puts(out, s->header ? "; its first row names the columns" : "; no row of names");
+    const char *const *roles = r->corpus.shape == QKV_CORPUS_PARALLEL ? parallel : labelled;
     for (int k = 0; k < QKV_ROLES; k++)
         if (s->used[k].name.data || s->used[k].number) {
             put_column(out, roles[k], &s->used[k], k == QKV_ROLE_TEXT && s->rest);
             if (s->counted && k == QKV_ROLE_LABEL) qkv_buf_puts(out, ", told by counting");
         }
+}
+
+/* What was left aside: columns, keys, folders. */
+static void put_unused(const qkv_reading *s, qkv_buf *out) {
     if (s->n_unused && s->unused.len)
-        qkv_buf_printf(out, "; not used: %.*s", (int)s->unused.len, s->unused.data);
+        qkv_buf_printf(out, "not used: %.*s", (int)s->unused.len, s->unused.data);
     else if (s->n_unused)
-        qkv_buf_printf(out, "; %zu other %s not used", s->n_unused, json ? "keys" : "columns");
+        qkv_buf_printf(out, "not used: %zu other column%s", s->n_unused,
+                       s->n_unused == 1 ? "" : "s");
     if (s->left_out.len)
-        qkv_buf_printf(out, "; left out, as texts without labels: %.*s", (int)s->left_out.len,
+        qkv_buf_printf(out, "left out, as texts without labels: %.*s", (int)s->left_out.len,
                        s->left_out.data);
 }
 
@@ -161,20 +163,30 @@ static bool read_alike(const qkv_reading *a, const qkv_reading *b) {
     return alike;
 }
 
-/* A line for each way of reading; files that were read alike share it. */
+/* How `n` files were read, of which this is the first. */
+static qkv_status say_reading(qkv_run *r, const qkv_reading *s, size_t n) {
+    qkv_buf form = {0}, columns = {0}, unused = {0};
+    put_shown(&form, text_of(qkv_text_name(s->path)), SHOWN);
+    if (n > 1) qkv_buf_printf(&form, " and %zu more", n - 1);
+    qkv_buf_printf(&form, ": %s", form_of(s));
+    put_separator(s, &form);
+    if (s->packed) qkv_buf_printf(&form, ", packed with %s", s->packed);
+    if (s->separator)
+        qkv_buf_puts(&form, s->header ? "; its first row names the columns" : "; no row of names");
+    put_columns(r, s, &columns);
+    put_unused(s, &unused);
+    qkv_status status = say(r, "read", &form);
+    const qkv_status second = say(r, "", &columns), third = say(r, "", &unused);
+    return status != QKV_OK ? status : second != QKV_OK ? second : third;
+}
+
+/* Files that were read alike share their lines. */
 static qkv_status say_readings(qkv_run *r) {
     const qkv_corpus *c = &r->corpus;
     for (size_t i = 0, n; i < c->readings.n; i += n) {
         const qkv_reading *s = &c->readings.at[i];
-        qkv_buf line = {0};
         for (n = 1; i + n < c->readings.n && read_alike(s, s + n);) n++;
-        put_shown(&line, text_of(qkv_text_name(s->path)), WIDTH - LABEL - SHOWN);
-        if (n > 1) qkv_buf_printf(&line, " and %zu more", n - 1);
-        qkv_buf_printf(&line, ": %s", form_of(s));
-        put_separator(s, &line);
-        if (s->packed) qkv_buf_printf(&line, ", packed with %s", s->packed);
-        put_columns(r, s, &line);
-        QKV_TRY(say(r, "read", &line));
+        QKV_TRY(say_reading(r, s, n));
     }
     return QKV_OK;
 }
@@ -197,8 +209,19 @@ static qkv_status say_rows(qkv_run *r, const qkv_survey *s) {
     return say(r, "rows", &line);
 }
 
+static void put_quoted(qkv_buf *out, qkv_text text, int most) {
+    qkv_buf_putc(out, '"');
+    put_shown(out, text, most);
+    qkv_buf_putc(out, '"');
+}
+
+/* Blanks at its ends would not be seen. */
 static void put_class(qkv_buf *out, const qkv_class_count *c) {
-    put_shown(out, text_of(c->name), SHOWN);
+    const qkv_text name = text_of(c->name);
+    if (name.data[0] == ' ' || name.data[name.len - 1] == ' ')
+        put_quoted(out, name, SHOWN);
+    else
+        put_shown(out, name, SHOWN);
     qkv_buf_putc(out, ' ');
     put_count(out, c->n);
 }
@@ -217,12 +240,6 @@ static qkv_status say_classes(qkv_run *r, const qkv_survey *s) {
         put_class(&line, &s->classes[s->n_classes - 1]);
     }
     return say(r, "classes", &line);
-}
-
-static void put_quoted(qkv_buf *out, qkv_text text, int most) {
-    qkv_buf_putc(out, '"');
-    put_shown(out, text, most);
-    qkv_buf_putc(out, '"');
 }
 
 static qkv_status say_sample(qkv_run *r) {
