@@ -27,14 +27,14 @@ awk 'BEGIN {
 
 # ---- what was understood ----
 train '^classes   2: bad 20, good 20$' plain --train rows.tsv
-grep -q '^read      rows.tsv: TSV; no row of names$' err && grep -q '^          label: column 1; text: the rest$' err ||
+grep -q '^read      rows.tsv: TSV$' err && grep -q '^          no names in the first row; label: column 1; text: the rest$' err ||
     fail "how it was read"
 grep -q '^rows      40; 0 without text left out, 0 double$' err || fail "rows"
 grep -q '^first     good: "the film; it was fine, 0"$' err || fail "a sample"
 narrow
 train 'not used: "ID"' named --train names.csv --text "Review Text" --label verdict
-grep -q 'CSV with ";"; its first row names the columns$' err || fail "the form"
-grep -q '^          label: "Verdict" (column 3); text: "Review Text" (column 2)$' err || fail "the columns"
+grep -q '^read      names.csv: CSV with ";"$' err || fail "the form"
+grep -q '^          named in the first row; label: "Verdict" (column 3); text: "Review$' err || fail "the columns"
 narrow
 cmp -s plain/model.safetensors named/model.safetensors || fail "the same rows gave another model"
 grep -q '"text": "Review Text"' named/run.json && grep -q '"label": "verdict"' named/run.json || fail "columns in run.json"
@@ -78,7 +78,7 @@ done
 wants 2 'no column is named "Revue"; the first row is "ID", "Review Text", "Verdict"' "$qkv" eval plain --data names.csv --text Revue
 wants 2 'there is no "foo" for this task' "$qkv" eval plain --data rows.tsv --format foo
 tail -n +2 names.csv >body.csv
-wants 0 '^          text: "Review Text" (column 2)$' "$qkv" train mlm --train names.csv --text "Review Text" --out mlm $small
+wants 0 '^          named in the first row; text: "Review Text" (column 2)$' "$qkv" train mlm --train names.csv --text "Review Text" --out mlm $small
 
 # ---- refused, and nothing left ----
 refused 3 'the texts look like labels. If label and text changed places: --text 1 --label 2' classify --train swapped.tsv

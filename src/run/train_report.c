@@ -244,12 +244,12 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
                  seconds = work * (double)(l->steps - l->step) / (0.5e9 * l->peak);
     qkv_describe_free(&d);
     QKV_TRY(say_data(r));
-    if (r->n_shared)
-        QKV_TRY(
-            qkv_run_note(r,
-                         "warning   %s of the validation rows are in the training data too (the "
-                         "first: line %lld); their figures flatter",
-                         group((double)r->n_shared).text, (long long)r->first_shared));
+    if (r->n_shared) {
+        QKV_TRY(qkv_run_note(r, "warning   %s of the validation rows are in the training data too",
+                             group((double)r->n_shared).text));
+        QKV_TRY(qkv_run_note(r, "          (the first: line %lld); their figures flatter",
+                             (long long)r->first_shared));
+    }
     QKV_TRY(say_choice(r));
     QKV_TRY(say_model(r));
     QKV_TRY(qkv_run_note(r, "training  %s steps of %s tokens, lr %.3g, %d thread%s%s",

@@ -52,6 +52,16 @@ static void put_shown(qkv_buf *out, qkv_text text, int most) {
     }
 }
 
+/* A path; of a long one the end, from a folder on. */
+static void put_path(qkv_buf *out, const char *path) {
+    enum { MOST = 44 };
+    const char *from = path;
+    while (qkv_utf8_count(from, strlen(from)) > MOST && strchr(from + 1, '/'))
+        from = strchr(from + 1, '/');
+    if (from > path) qkv_buf_puts(out, "…");
+    put_shown(out, (qkv_text){from, strlen(from)}, MOST);
+}
+
 static qkv_text text_of(const char *text) {
     return (qkv_text){text, strlen(text)};
 }
@@ -130,6 +140,8 @@ static void put_columns(const qkv_run *r, const qkv_reading *s, qkv_buf *out) {
     static const char *const labelled[QKV_ROLES] = {"label", "text", "pair"},
                              *const parallel[QKV_ROLES] = {"label", "source", "target"};
     const char *const *roles = r->corpus.shape == QKV_CORPUS_PARALLEL ? parallel : labelled;
+    if (s->separator)
+        qkv_buf_puts(out, s->header ? "named in the first row" : "no names in the first row");
     for (int k = 0; k < QKV_ROLES; k++)
         if (s->used[k].name.data || s->used[k].number) {
             put_column(out, roles[k], &s->used[k], k == QKV_ROLE_TEXT && s->rest);
@@ -166,13 +178,11 @@ static bool read_alike(const qkv_reading *a, const qkv_reading *b) {
 /* How `n` files were read, of which this is the first. */
 static qkv_status say_reading(qkv_run *r, const qkv_reading *s, size_t n) {
     qkv_buf form = {0}, columns = {0}, unused = {0};
-    put_shown(&form, text_of(qkv_text_name(s->path)), SHOWN);
+    put_path(&form, qkv_text_name(s->path));
     if (n > 1) qkv_buf_printf(&form, " and %zu more", n - 1);
     qkv_buf_printf(&form, ": %s", form_of(s));
     put_separator(s, &form);
     if (s->packed) qkv_buf_printf(&form, ", packed with %s", s->packed);
-    if (s->separator)
-        qkv_buf_puts(&form, s->header ? "; its first row names the columns" : "; no row of names");
     put_columns(r, s, &columns);
     put_unused(s, &unused);
     qkv_status status = say(r, "read", &form);
