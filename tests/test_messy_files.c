@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "data/survey.h"
 #include "folders.h"
+#include "train/loop.h"
 
 #include <lzma.h>
 #include <stdlib.h>
@@ -524,6 +525,37 @@ static void every_row(void **state) {
     assert_int_equal(n_bad, 0);
 }
 
+/* Without memory, whichever allocation fails, there is a message and nothing is left. */
+static qkv_status read_once(const void *path) {
+    const char *const list[] = {path};
+    qkv_corpus c;
+    qkv_survey s;
+    QKV_TRY(qkv_corpus_read(&c, &(qkv_corpus_spec){.paths = list, .n_paths = 1}));
+    qkv_status status = qkv_survey_make(&c, &s);
+    if (status == QKV_OK) qkv_survey_free(&s);
+    qkv_corpus_free(&c);
+    return status;
+}
+
+static void without_memory(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *content;
+    } files[] = {
+        {"test_messy-memory.csv",
+         "id,text,label\n1,\"a "
+         "\"\"b\"\"\",x\n2,b,y\n3,c,x\n4,d,y\n5,e,x\n6,f,y\n7,g,x\n8,h,y\n9,i,X\n"},
+        {"test_messy-memory.tsv", "a\tx\nb\ty\na\tz\n"},
+        {"test_messy-memory.json",
+         "[{\"label\":\"a\",\"text\":\"x\",\"n\":1},{\"label\":\"b\",\"text\":\"\\u00e4\"}]"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        put_file(files[i].path, files[i].content, strlen(files[i].content));
+        assert_fails_cleanly(read_once, files[i].path, 0);
+        unlink(files[i].path);
+    }
+}
+
 /* ---- the order of rows ---- */
 
 /* A shuffled file has the same labels with the same numbers, and the same counts. */
@@ -759,6 +791,23 @@ static void same_model(void **state) {
     remove_temporary(folder);
 }
 
+/* ---- names of columns as settings ---- */
+
+/* A name may have blanks, of which none is lost; the next key=value is the next setting. */
+static void names_with_blanks(void **state) {
+    (void)state;
+    qkv_train_config c;
+    const qkv_settings s = qkv_train_settings(&c);
+    qkv_settings_default(&s);
+    assert_ok(qkv_settings_assign(&s, 1, " text=Review  Text epochs=2 label=a b\tc pair="));
+    assert_string_equal(c.text, "Review  Text");
+    assert_string_equal(c.label, "a b\tc");
+    assert_string_equal(c.pair, "");
+    assert_int_equal(c.epochs, 2);
+    assert_fails(qkv_settings_assign(&s, 1, "epochs=2 3"), QKV_USAGE, "not of the form key=value");
+    assert_fails(qkv_settings_assign(&s, 1, "Review text=x"), QKV_USAGE, "not of the form");
+}
+
 /* ---- folders that are none ---- */
 
 static void wrong_folders(void **state) {
@@ -787,9 +836,10 @@ static void wrong_folders(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row),     cmocka_unit_test(order_of_rows),
-        cmocka_unit_test(labels_alike),  cmocka_unit_test(imbalance),
-        cmocka_unit_test(wrong_folders), cmocka_unit_test(same_model),
+        cmocka_unit_test(every_row),         cmocka_unit_test(without_memory),
+        cmocka_unit_test(names_with_blanks), cmocka_unit_test(order_of_rows),
+        cmocka_unit_test(labels_alike),      cmocka_unit_test(imbalance),
+        cmocka_unit_test(wrong_folders),     cmocka_unit_test(same_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

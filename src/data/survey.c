@@ -28,11 +28,12 @@ static seen *place_of(seen *table, size_t mask, uint64_t hash) {
 }
 
 static qkv_status count_texts(const qkv_corpus *c, qkv_survey *s) {
+    const size_t n = c->n < QKV_COMPARED ? c->n : QKV_COMPARED;
     size_t mask = 63;
     seen *table;
-    while (mask < 2 * c->n) mask = 2 * mask + 1;
+    while (mask < n + n / 2) mask = 2 * mask + 1;
     QKV_TRY_ALLOC(table = qkv_zalloc(mask + 1, sizeof *table));
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const uint64_t hash = qkv_row_hash(&c->rows[i]);
         seen *at = place_of(table, mask, hash);
         s->doubled += at->hash != 0;

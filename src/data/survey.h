@@ -25,7 +25,10 @@ typedef struct qkv_survey {
     QKV_VEC(qkv_alike) alike;
 } qkv_survey;
 
-enum { QKV_RARE = 3 }; /* a class of fewer rows is rare */
+enum {
+    QKV_RARE = 3,           /* a class of fewer rows is rare */
+    QKV_COMPARED = 1 << 24, /* rows whose texts are compared: half a gigabyte */
+};
 
 qkv_status qkv_survey_make(const qkv_corpus *c, qkv_survey *s);
 void qkv_survey_free(qkv_survey *s);
