@@ -4,7 +4,23 @@
 #include <stdlib.h>
 
 static const cli_option options[] = {
-    {.name = "data", .kind = CLI_LIST, .value = "FILE", .help = "one file, or source and target"},
+    {.name = "data",
+     .kind = CLI_LIST,
+     .value = "FILE",
+     .help = "files (or source and target); a folder with one folder per class; - for stdin"},
+    {.name = "text",
+     .kind = CLI_TEXT,
+     .value = "COLUMN",
+     .help = "column of the text (translators: the source), by name or number; else recognised"},
+    {.name = "label", .kind = CLI_TEXT, .value = "COLUMN", .help = "column of the label"},
+    {.name = "pair",
+     .kind = CLI_TEXT,
+     .value = "COLUMN",
+     .help = "column of the second text (translators: the target)"},
+    {.name = "format",
+     .kind = CLI_TEXT,
+     .value = "FORM",
+     .help = "tsv, csv, jsonl, json, fasttext, conllu or text; else recognised"},
     {.name = "beam",
      .kind = CLI_INT,
      .value = "N",
@@ -32,7 +48,11 @@ static int run(const cli_args *a) {
     if (status == QKV_OK) {
         const qkv_translate_options search = {.beam = (int32_t)cli_int(a, "beam")};
         const qkv_evaluate_options wanted = {.search = &search,
-                                             .tokenize = cli_text(a, "tokenize")};
+                                             .tokenize = cli_text(a, "tokenize"),
+                                             .format = cli_text(a, "format"),
+                                             .text = cli_text(a, "text"),
+                                             .label = cli_text(a, "label"),
+                                             .pair = cli_text(a, "pair")};
         qkv_evaluation found;
         status = qkv_evaluate(m, files, &wanted, &found);
         if (status == QKV_OK) status = qkv_evaluation_show(&found, cli_show(a), &text);

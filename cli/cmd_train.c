@@ -10,7 +10,8 @@ static const cli_option options[] = {
     {.name = "train",
      .kind = CLI_LIST,
      .value = "FILE",
-     .help = "training data: one file, or source and target"},
+     .help = "training data: files (or source and target), packed or not; a folder with one folder "
+             "per class; - for stdin"},
     {.name = "valid",
      .kind = CLI_LIST,
      .value = "FILE",
@@ -97,9 +98,11 @@ static int run(const cli_args *a) {
 
 const cli_command command_train = {
     .usage = "TASK --train FILE… --out DIR [options]",
-    .examples = "qkv train classify --train reviews.tsv --out reviews\n"
-                "qkv train translate --train train.de train.en --valid val.de val.en --out de-en\n"
-                "qkv train lm --train shakespeare.txt --tokenizer char --out bard --minutes 10\n",
+    .examples =
+        "qkv train classify --train reviews.tsv --out reviews\n"
+        "qkv train classify --train tickets.csv.gz --text Subject --label Queue --out queues\n"
+        "qkv train translate --train train.de train.en --valid val.de val.en --out de-en\n"
+        "qkv train lm --train shakespeare.txt --tokenizer char --out bard --minutes 10\n",
     .about =
         "Everything has a default chosen from the size of the data. Ctrl-C saves and stops; the "
         "same command\ngoes on from there and ends with the same bits as a run never stopped.",

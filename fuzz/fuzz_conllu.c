@@ -1,8 +1,8 @@
 /* CoNLL-U: what is accepted is a tree over its own text, and can be measured. */
 #include "fuzz.h"
 #include "base/mem.h"
+#include "base/tree_measure.h"
 #include "data/trees.h"
-#include "nn/position.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@ targets=${*:-$(sed -n 's/^FUZZ(\([a-z_]*\)).*/\1/p' fuzz/fuzz.def)}
 compiler=clang
 command -v ccache >/dev/null 2>&1 && compiler="ccache clang"
 flags="-std=c11 -O2 -g1 -D_GNU_SOURCE -DQKV_VERSION=\"fuzz\" -Iinclude -Isrc -Ifuzz -fopenmp
-       $(pkg-config --cflags libutf8proc libpcre2-8)"
+       $(pkg-config --cflags libutf8proc libpcre2-8 zlib liblzma libzstd)"
 [ "${COMPARED:-}" = no ] && flags="$flags -fno-sanitize-coverage=trace-cmp"
 checks=address,undefined
 objects=build/fuzz/objects
@@ -31,7 +31,7 @@ for target in $targets; do
     printf '#include "fuzz.h"\nint LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { fuzz_%s(d, n); return 0; }\n' \
         "$target" > "$out/entry.c"
     # shellcheck disable=SC2046,SC2086
-    clang $flags -fsanitize=fuzzer,$checks "$out/entry.c" "$objects"/*.o $(pkg-config --libs libutf8proc libpcre2-8) -lm \
+    clang $flags -fsanitize=fuzzer,$checks "$out/entry.c" "$objects"/*.o $(pkg-config --libs libutf8proc libpcre2-8 zlib liblzma libzstd) -lm \
         -o "$out/run"
     echo "== fuzz $target $limit"
     # Leaks are looked for at the end: what a target keeps (tokenizers, scratch memory) would be

@@ -347,7 +347,8 @@ QKV_API bool qkv_task_row(size_t i, const char **name, const char **summary);
 
 typedef struct qkv_train_request {
     const char *task;          /* the name of a row: "classify", "translate", "lm", "mlm" */
-    const char *const *train;  /* files, NULL at the end */
+    const char *const *train;  /* files, NULL at the end; "-": standard input; classify: also a
+                                  folder with one folder per class */
     const qkv_train_row *rows; /* instead of files: read during the call, and the caller's */
     size_t n_rows;
     const char *const *valid; /* files to validate on; NULL: some of the training
@@ -646,6 +647,8 @@ QKV_API qkv_status qkv_embed(const qkv_text_model *m, const qkv_text *texts, siz
 typedef struct qkv_evaluate_options {
     const qkv_translate_options *search; /* translators: how they write; NULL: the defaults */
     const char *tokenize;                /* translators: see qkv_score_request */
+    const char *format;                  /* form of the files; NULL: recognised */
+    const char *text, *label, *pair;     /* columns, by name or number from 1; NULL: recognised */
 } qkv_evaluate_options;
 
 /* How like its references a translation is: sacrebleu's figures, of detokenised text. */
@@ -687,8 +690,8 @@ typedef struct qkv_evaluation {
     void *memory;
 } qkv_evaluation;
 
-/* Scores the model on files like those of training (NULL at the end); options may be NULL. The
- * model may be closed before the result is freed. */
+/* Scores the model on files, or a folder, like those of training (NULL at the end); options may be
+ * NULL. The model may be closed before the result is freed. */
 QKV_API qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                                 const qkv_evaluate_options *options, qkv_evaluation *out);
 QKV_API void qkv_evaluation_free(qkv_evaluation *e);

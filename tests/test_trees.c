@@ -2,6 +2,7 @@
  * and models with structural positions that see nothing but the tree. */
 #include "harness.h"
 #include "base/rng.h"
+#include "base/tree_measure.h"
 #include "data/corpus.h"
 #include "data/tokenise.h"
 #include "nn/position.h"

@@ -4,6 +4,7 @@
  * the old one and forcing the folder. Without the first fsync a power cut may leave a name with no
  * content; without the second the old name may come back. */
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -96,8 +97,16 @@ static qkv_status too_large(const char *path, size_t max_bytes) {
                     max_bytes);
 }
 
+/* Half of the memory that is free. */
+static size_t memory_bound(void) {
+    double total;
+    const double have = qkv_machine_memory(&total);
+    return have > 0 && have < (double)(SIZE_MAX / 2) ? (size_t)(have / 2) : SIZE_MAX / 2;
+}
+
 /* A pipe, a device, a file of /proc: no size to trust, so it is read to its end. */
 static qkv_status read_to_end(int fd, const char *path, size_t max_bytes, qkv_file *out) {
+    const size_t bound = memory_bound();
     qkv_buf all = {0};
     for (;;) {
         enum { PIECE = 1 << 16 };
@@ -108,7 +117,13 @@ static qkv_status read_to_end(int fd, const char *path, size_t max_bytes, qkv_fi
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) all.status = cannot("read it", path);
         if (n <= 0) break;
-        if (all.len > max_bytes) all.status = too_large(path, max_bytes);
+        if (all.len > max_bytes)
+            all.status = too_large(path, max_bytes);
+        else if (all.len > bound)
+            all.status = qkv_fail(QKV_FAILED,
+                                  "%s: more than %.0f MB came, half of the memory that is free; "
+                                  "put it into a file, which need not fit",
+                                  path, (double)bound / 1e6);
         if (all.status != QKV_OK) break;
     }
     if (all.status != QKV_OK) {
@@ -120,8 +135,9 @@ static qkv_status read_to_end(int fd, const char *path, size_t max_bytes, qkv_fi
     return QKV_OK;
 }
 
-static qkv_status open_fd(int fd, const char *path, size_t max_bytes, qkv_file *out) {
+qkv_status qkv_file_read(int fd, const char *path, size_t max_bytes, qkv_file *out) {
     struct stat s;
+    *out = (qkv_file){0};
     if (fstat(fd, &s) != 0) return cannot("look at it", path);
     if (S_ISDIR(s.st_mode)) return qkv_fail(QKV_FAILED, "%s: this is a folder, not a file", path);
     if (!S_ISREG(s.st_mode) || s.st_size == 0) return read_to_end(fd, path, max_bytes, out);
@@ -136,7 +152,7 @@ qkv_status qkv_file_open(const char *path, size_t max_bytes, qkv_file *out) {
     *out = (qkv_file){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return cannot("open it", path);
-    qkv_status status = open_fd(fd, path, max_bytes, out);
+    qkv_status status = qkv_file_read(fd, path, max_bytes, out);
     close(fd);
     return status;
 }

@@ -11,9 +11,13 @@ typedef struct qkv_file {
     const char *data;
     size_t size;
     bool mapped;
+    const char *packed; /* how it was packed ("gzip"), where it was unpacked (base/unpack.h) */
 } qkv_file;
 
 qkv_status qkv_file_open(const char *path, size_t max_bytes, qkv_file *out);
+/* The same of a file that is open, such as standard input; `name` is for messages. What is no
+ * regular file is read into memory, at most half of what is free. */
+qkv_status qkv_file_read(int fd, const char *name, size_t max_bytes, qkv_file *out);
 void qkv_file_close(qkv_file *f);
 
 /* Replaces `path` in one step: temporary file beside it, write, fsync, rename,

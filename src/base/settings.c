@@ -163,10 +163,28 @@ qkv_status qkv_settings_set(const qkv_settings *groups, size_t n, const char *ke
     return status;
 }
 
+/* Length of the assignment at the front: a word, and behind a TEXT all words that assign nothing
+ * ("text=Review Text epochs=2"). */
+static size_t assignment_len(const qkv_settings *groups, size_t n, const char *at) {
+    static const char blanks[] = " \t\n";
+    char key[KEY_MAX];
+    size_t len = strcspn(at, blanks), name = strcspn(at, "=");
+    if (name >= len || name >= sizeof key) return len;
+    memcpy(key, at, name);
+    key[name] = 0;
+    const qkv_setting *row = qkv_settings_find(groups, n, key, NULL);
+    while (row && row->type == QKV_SETTING_TEXT) {
+        const size_t gap = strspn(at + len, blanks), word = strcspn(at + len + gap, blanks);
+        if (!word || memchr(at + len + gap, '=', word)) break;
+        len += gap + word;
+    }
+    return len;
+}
+
 qkv_status qkv_settings_assign(const qkv_settings *groups, size_t n, const char *assignments) {
     while (*assignments) {
         assignments += strspn(assignments, " \t\n");
-        size_t len = strcspn(assignments, " \t\n");
+        size_t len = assignment_len(groups, n, assignments);
         if (!len) break;
         char one[KEY_MAX + QKV_SETTING_TEXT_MAX];
         if (len >= sizeof one) return qkv_fail(QKV_USAGE, "setting %.60s…: too long", assignments);

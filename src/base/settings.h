@@ -58,7 +58,7 @@ void qkv_settings_default(const qkv_settings *s);
 /* Sets one field from text; the message of a failure names key, value and what is allowed. */
 qkv_status qkv_settings_set(const qkv_settings *groups, size_t n, const char *key,
                             const char *value);
-/* The same from "key=value", or several separated by blanks. */
+/* The same from "key=value", or several separated by blanks; a text may have blanks in it. */
 qkv_status qkv_settings_assign(const qkv_settings *groups, size_t n, const char *assignments);
 
 /* The row named `key` (NULL: none) and, in *group, where it was found. */

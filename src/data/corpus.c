@@ -1,15 +1,19 @@
 /* Reading: the table of forms, recognition, and the forms that are lines. */
 #include "data/corpus.h"
 #include "base/mem.h"
+#include "base/unpack.h"
 #include "base/utf8.h"
 #include "data/lines.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum { PIECE = 1 << 16 }; /* bytes of a piece of running text, about */
 
 void qkv_corpus_free(qkv_corpus *c) {
-    for (size_t i = 0; i < c->n_files; i++) qkv_file_close(&c->files[i]);
+    for (size_t i = 0; i < c->files.n; i++) qkv_file_close(&c->files.at[i]);
+    qkv_free(c->files.at);
+    qkv_free(c->readings.at);
     qkv_free(c->rows);
     qkv_labels_free(&c->labels);
     qkv_arena_free(&c->strings);
@@ -39,6 +43,10 @@ static int32_t label_number(qkv_reader *r, qkv_text label, int64_t line) {
         qkv_fail(QKV_BAD_FILE, "%s, line %lld: the label is empty", r->path, (long long)line);
         return -1;
     }
+    if (memchr(label.data, 0, label.len)) {
+        qkv_fail(QKV_BAD_FILE, "%s, line %lld: a zero byte in the label", r->path, (long long)line);
+        return -1;
+    }
     if (!r->spec->labels) return qkv_labels_add(&r->corpus->labels, label.data, label.len);
     const int32_t known = qkv_labels_find(r->spec->labels, label.data, label.len);
     if (known < 0)
@@ -58,7 +66,8 @@ qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text
     }
     qkv_row row = {.text = text, .second = second, .label = -1, .line = line};
     if (r->spec->shape == QKV_CORPUS_LABELLED && (row.label = label_number(r, label, line)) < 0)
-        return r->spec->labels || is_blank(label) ? QKV_BAD_FILE : QKV_FAILED;
+        return r->spec->labels || is_blank(label) || memchr(label.data, 0, label.len) ? QKV_BAD_FILE
+                                                                                      : QKV_FAILED;
     if (!qkv_vec_grow((void **)&c->rows, c->n, &c->cap, sizeof *c->rows)) return QKV_FAILED;
     c->rows[c->n++] = row;
     return QKV_OK;
@@ -88,57 +97,7 @@ qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words wor
     return QKV_OK;
 }
 
-char qkv_column_role(qkv_corpus_shape shape, const char *name, size_t len) {
-    typedef struct role {
-        char role;
-        const char *names;
-    } role;
-    static const role labelled[] = {
-        {'l', " label class category sentiment intent target y "},
-        {'t', " text sentence review content comment question description sentence1 premise "},
-        {'s', " text_pair sentence2 hypothesis "},
-        {0, NULL},
-    };
-    static const role parallel[] = {
-        {'t', " source src input "}, {'s', " target tgt output "}, {0, NULL}};
-    char word[32];
-    if (len + 3 > sizeof word) return 0;
-    word[0] = ' ';
-    for (size_t i = 0; i < len; i++)
-        word[i + 1] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 32) : name[i];
-    memcpy(word + len + 1, " ", 2);
-    for (const role *k = shape == QKV_CORPUS_PARALLEL ? parallel : labelled; k->names; k++)
-        if (strstr(k->names, word)) return k->role;
-    return 0;
-}
-
 /* ---- forms that are lines ---- */
-
-/* label<TAB>text[<TAB>…]: only the first TAB counts; or source<TAB>target. */
-static qkv_status read_tsv(qkv_reader *r) {
-    qkv_text line;
-    while (qkv_reader_line(r, &line)) {
-        if (line.len == 0) {
-            r->corpus->n_empty++;
-            continue;
-        }
-        const char *tab = memchr(line.data, '\t', line.len);
-        if (!tab)
-            return qkv_fail(
-                QKV_BAD_FILE, "%s, line %lld: no TAB; wanted %s", r->path, (long long)r->line,
-                r->spec->shape == QKV_CORPUS_LABELLED ? "label<TAB>text" : "source<TAB>target");
-        const qkv_text first = {line.data, (size_t)(tab - line.data)};
-        qkv_text rest = {tab + 1, line.len - first.len - 1};
-        if (r->spec->shape == QKV_CORPUS_LABELLED) {
-            QKV_TRY(qkv_reader_add(r, first, rest, (qkv_text){0}, r->line));
-        } else {
-            const char *more = memchr(rest.data, '\t', rest.len); /* further columns: notes */
-            if (more) rest.len = (size_t)(more - rest.data);
-            QKV_TRY(qkv_reader_add(r, (qkv_text){0}, first, rest, r->line));
-        }
-    }
-    return QKV_OK;
-}
 
 /* __label__x text */
 static qkv_status read_fasttext(qkv_reader *r) {
@@ -173,17 +132,33 @@ static qkv_status read_lines(qkv_reader *r) {
     return QKV_OK;
 }
 
+/* A piece as lines that end in LF alone: a copy where one ends in CR LF. */
+static qkv_status plain_ends(qkv_reader *r, qkv_text *piece) {
+    if (!memchr(piece->data, '\r', piece->len)) return QKV_OK;
+    char *copy = qkv_arena_alloc(&r->corpus->strings, piece->len), *to = copy;
+    if (!copy) return QKV_FAILED;
+    for (size_t i = 0; i < piece->len; i++)
+        if (piece->data[i] != '\r' || i + 1 == piece->len || piece->data[i + 1] != '\n')
+            *to++ = piece->data[i];
+    *piece = (qkv_text){copy, (size_t)(to - copy)};
+    return QKV_OK;
+}
+
 /* Running text is cut where no tokenizer would join: at a line end between two lines of text. */
 static qkv_status read_stream(qkv_reader *r) {
     while (r->at < r->end) {
         const char *from = r->at;
         const int64_t line = r->line + 1;
+        size_t len = 0; /* with ends of one byte */
         qkv_text last;
-        do qkv_reader_line(r, &last);
-        while (r->at < r->end &&
-               (r->at - from < PIECE || last.len == 0 || is_blank((qkv_text){r->at, 1})));
-        QKV_TRY(qkv_reader_add(r, (qkv_text){0}, (qkv_text){from, (size_t)(r->at - from)},
-                               (qkv_text){0}, line));
+        do {
+            qkv_reader_line(r, &last);
+            len += last.len + 1;
+        } while (r->at < r->end &&
+                 (len < PIECE || last.len == 0 || is_blank((qkv_text){r->at, 1})));
+        qkv_text piece = {from, (size_t)(r->at - from)};
+        QKV_TRY(plain_ends(r, &piece));
+        QKV_TRY(qkv_reader_add(r, (qkv_text){0}, piece, (qkv_text){0}, line));
     }
     return QKV_OK;
 }
@@ -192,13 +167,23 @@ static qkv_status read_stream(qkv_reader *r) {
 
 #define SHAPE(x) (1u << QKV_CORPUS_##x)
 
+/* Does the name end so? That of the packed file counts. */
 static bool has_ending(const char *path, const char *ending) {
-    const size_t n = strlen(path), k = strlen(ending);
-    return n >= k && strcmp(path + n - k, ending) == 0;
+    const size_t n = qkv_unpacked_name(path), k = strlen(ending);
+    return n >= k && memcmp(path + n - k, ending, k) == 0;
+}
+
+/* A list of objects. */
+static bool looks_json(const char *path, qkv_text head) {
+    (void)path;
+    size_t i = 1;
+    if (head.len == 0 || head.data[0] != '[') return false;
+    while (i < head.len && (head.data[i] == ' ' || head.data[i] == '\t')) i++;
+    return i == head.len || head.data[i] == '{' || head.data[i] == ']' || has_ending(path, ".json");
 }
 
 static bool looks_jsonl(const char *path, qkv_text head) {
-    return has_ending(path, ".jsonl") || has_ending(path, ".ndjson") ||
+    return has_ending(path, ".jsonl") || has_ending(path, ".ndjson") || has_ending(path, ".json") ||
            (head.len && head.data[0] == '{');
 }
 
@@ -223,7 +208,8 @@ static bool looks_fasttext(const char *path, qkv_text head) {
 static bool looks_csv(const char *path, qkv_text head) {
     if (has_ending(path, ".csv")) return true;
     return !has_ending(path, ".tsv") && !memchr(head.data, '\t', head.len) &&
-           memchr(head.data, ',', head.len);
+           (memchr(head.data, ',', head.len) || memchr(head.data, ';', head.len) ||
+            memchr(head.data, '|', head.len));
 }
 
 static bool looks_tsv(const char *path, qkv_text head) {
@@ -235,77 +221,179 @@ static bool looks_text(const char *path, qkv_text head) {
     return true;
 }
 
+/* A table of lines is one of texts only where somebody says which column has them. */
+static bool looks_table(const char *path, qkv_text head) {
+    (void)path, (void)head;
+    return false;
+}
+
 /* In the order in which they are tried; a form is tried only for the shapes it can give. */
 static const struct form {
     const char *name;
     unsigned shapes;
+    bool columns; /* which can be named */
     bool (*looks)(const char *path, qkv_text head);
     qkv_status (*read)(qkv_reader *r);
 } forms[] = {
-    {"jsonl", SHAPE(LABELLED) | SHAPE(PARALLEL) | SHAPE(LINES), looks_jsonl, qkv_read_jsonl},
-    {"conllu", SHAPE(LABELLED) | SHAPE(LINES), looks_conllu, qkv_read_conllu},
-    {"fasttext", SHAPE(LABELLED), looks_fasttext, read_fasttext},
-    {"tsv", SHAPE(LABELLED) | SHAPE(PARALLEL), looks_tsv, read_tsv},
-    {"csv", SHAPE(LABELLED) | SHAPE(PARALLEL), looks_csv, qkv_read_csv},
-    {"jsonl", SHAPE(TAGGED), looks_jsonl, qkv_read_tagged_jsonl},
-    {"conllu", SHAPE(TAGGED), looks_tagged_conllu, qkv_read_tagged_conllu},
-    {"conll", SHAPE(TAGGED), looks_text, qkv_read_conll},
-    {"text", SHAPE(LINES), looks_text, read_lines},
-    {"text", SHAPE(STREAM), looks_text, read_stream},
+    {"json", SHAPE(LABELLED) | SHAPE(PARALLEL) | SHAPE(LINES), true, looks_json, qkv_read_jsonl},
+    {"jsonl", SHAPE(LABELLED) | SHAPE(PARALLEL) | SHAPE(LINES), true, looks_jsonl, qkv_read_jsonl},
+    {"conllu", SHAPE(LABELLED) | SHAPE(LINES), false, looks_conllu, qkv_read_conllu},
+    {"fasttext", SHAPE(LABELLED), false, looks_fasttext, read_fasttext},
+    {"tsv", SHAPE(LABELLED) | SHAPE(PARALLEL), true, looks_tsv, qkv_read_tsv},
+    {"csv", SHAPE(LABELLED) | SHAPE(PARALLEL), true, looks_csv, qkv_read_csv},
+    {"tsv", SHAPE(LINES), true, looks_table, qkv_read_tsv},
+    {"csv", SHAPE(LINES), true, looks_table, qkv_read_csv},
+    {"jsonl", SHAPE(TAGGED), false, looks_jsonl, qkv_read_tagged_jsonl},
+    {"conllu", SHAPE(TAGGED), false, looks_tagged_conllu, qkv_read_tagged_conllu},
+    {"conll", SHAPE(TAGGED), false, looks_text, qkv_read_conll},
+    {"text", SHAPE(LINES), false, looks_text, read_lines},
+    {"text", SHAPE(STREAM), false, looks_text, read_stream},
 };
 enum { N_FORMS = sizeof forms / sizeof *forms };
+
+/* Lines of a table whose texts are wanted by column: the form is told from what stands between. */
+static bool looks_asked(const qkv_corpus_spec *spec, const struct form *f, const char *path,
+                        qkv_text head) {
+    if (f->looks != looks_table || !spec->column[QKV_ROLE_TEXT]) return f->looks(path, head);
+    return f->read == qkv_read_tsv ? looks_tsv(path, head) : looks_csv(path, head);
+}
 
 static const struct form *recognise(const qkv_corpus_spec *spec, const char *path, qkv_text head) {
     for (size_t i = 0; i < N_FORMS; i++) {
         if (!(forms[i].shapes >> spec->shape & 1)) continue;
-        if (spec->format ? strcmp(spec->format, forms[i].name) == 0 : forms[i].looks(path, head))
+        if (spec->format ? strcmp(spec->format, forms[i].name) == 0
+                         : looks_asked(spec, &forms[i], path, head))
             return &forms[i];
     }
     return NULL;
 }
 
-/* ---- files ---- */
+/* A format that is insisted on must be one that this shape can have. */
+static qkv_status check_format(const qkv_corpus_spec *spec) {
+    const char *names[N_FORMS];
+    size_t n = 0;
+    qkv_buf list = {0};
+    for (size_t i = 0; spec->format && i < N_FORMS; i++) {
+        if (!(forms[i].shapes >> spec->shape & 1)) continue;
+        if (strcmp(forms[i].name, spec->format) == 0) {
+            qkv_buf_free(&list);
+            return QKV_OK;
+        }
+        qkv_buf_printf(&list, "%s%s", n ? ", " : "", forms[i].name);
+        names[n++] = forms[i].name;
+    }
+    if (!spec->format) return QKV_OK;
+    const char *near = qkv_nearest(spec->format, names, n);
+    qkv_status status = list.status;
+    if (status == QKV_OK)
+        status =
+            qkv_fail(QKV_USAGE, "format: there is no \"%.40s\" for this task; %s%s%s%s",
+                     spec->format, near ? "did you mean " : "choose one of ",
+                     near ? near : list.data, near ? "? There are " : "", near ? list.data : "");
+    qkv_buf_free(&list);
+    return status;
+}
 
-/* Maps a file into the corpus and checks that it is text. */
-static qkv_status open_text(qkv_corpus *c, const char *path, qkv_text *out) {
-    if (c->n_files == sizeof c->files / sizeof *c->files)
-        return qkv_fail(QKV_USAGE, "%s: more than %zu files; join some of them", path, c->n_files);
-    QKV_TRY(qkv_text_open(path, &c->files[c->n_files], out));
-    c->n_files++;
+static qkv_status check_columns(const qkv_reader *r, const struct form *form) {
+    static const char *const options[QKV_ROLES] = {"label", "text", "pair"};
+    for (int k = 0; k < QKV_ROLES && !form->columns; k++)
+        if (r->spec->column[k])
+            return qkv_fail(QKV_USAGE, "%s: %s=%.60s names a column, but the form \"%s\" has none",
+                            r->path, options[k], r->spec->column[k], form->name);
     return QKV_OK;
 }
 
+qkv_status qkv_not_recognised(const qkv_reader *r) {
+    if (r->at < r->end && *r->at == '<')
+        return qkv_fail(QKV_BAD_FILE, "%s: not recognised; it looks like a web page, not data",
+                        r->path);
+    if (r->spec->shape == QKV_CORPUS_PARALLEL)
+        return qkv_fail(QKV_BAD_FILE,
+                        "%s: not recognised as pairs of texts; give two files that answer each "
+                        "other line by line (--train a.de a.en), or one of source<TAB>target, CSV "
+                        "or JSON lines",
+                        r->path);
+    return qkv_fail(QKV_BAD_FILE,
+                    "%s: not recognised; rows may be label<TAB>text, __label__x text, CSV or "
+                    "JSON lines (--format insists on one)",
+                    r->path);
+}
+
+/* ---- files ---- */
+
+/* Begins to read a path: the reader's names and its entry among the readings. */
+static qkv_status begin(qkv_corpus *c, const qkv_corpus_spec *spec, const char *path,
+                        qkv_reader *r) {
+    if (!QKV_PUSH(c->readings, ((qkv_reading){.path = path}))) return QKV_FAILED;
+    *r = (qkv_reader){.corpus = c,
+                      .spec = spec,
+                      .path = qkv_text_name(path),
+                      .reading = &c->readings.at[c->readings.n - 1]};
+    return QKV_OK;
+}
+
+/* Maps the file into the corpus and checks that it is text. */
+static qkv_status open_text(qkv_reader *r) {
+    qkv_corpus *c = r->corpus;
+    qkv_text all;
+    qkv_file file;
+    QKV_TRY(qkv_text_open(r->reading->path, &file, &all));
+    if (!QKV_PUSH(c->files, file)) {
+        qkv_file_close(&file);
+        return QKV_FAILED;
+    }
+    r->reading->packed = file.packed;
+    r->at = all.data;
+    r->end = all.data + all.len;
+    return QKV_OK;
+}
+
+static void name_format(qkv_reader *r, const char *format) {
+    r->reading->format = r->corpus->format = format;
+}
+
+static qkv_status read_folder(qkv_reader *r) {
+    if (r->spec->shape != QKV_CORPUS_LABELLED)
+        return qkv_fail(
+            QKV_USAGE,
+            "%s: this is a folder, which only a classifier reads (one folder per class); "
+            "give its files",
+            r->path);
+    if (r->spec->format)
+        return qkv_fail(QKV_USAGE, "%s: this is a folder; \"%s\" is a form of files", r->path,
+                        r->spec->format);
+    QKV_TRY(check_columns(r, &(struct form){.name = "folder"}));
+    name_format(r, "folder");
+    return qkv_read_folder(r);
+}
+
 static qkv_status read_one(qkv_corpus *c, const qkv_corpus_spec *spec, const char *path) {
-    qkv_text all, head;
-    QKV_TRY(open_text(c, path, &all));
-    qkv_reader r = {
-        .corpus = c, .spec = spec, .path = path, .at = all.data, .end = all.data + all.len};
+    qkv_reader r;
+    qkv_text head;
+    struct stat s;
+    QKV_TRY(begin(c, spec, path, &r));
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return read_folder(&r);
+    QKV_TRY(open_text(&r));
+    if (r.at == r.end) return qkv_fail(QKV_BAD_FILE, "%s: the file is empty", r.path);
     qkv_reader first = r;
     while (qkv_reader_line(&first, &head) && head.len == 0) {}
-    if (all.len == 0) return qkv_fail(QKV_BAD_FILE, "%s: the file is empty", path);
     const struct form *form = recognise(spec, path, head);
-    if (!form)
-        return qkv_fail(QKV_BAD_FILE,
-                        "%s: not recognised; rows may be label<TAB>text, __label__x text, CSV or "
-                        "JSON lines (--format insists on one)",
-                        path);
-    c->format = form->name;
+    if (!form) return qkv_not_recognised(&r);
+    QKV_TRY(check_columns(&r, form));
+    name_format(&r, form->name);
     return form->read(&r);
 }
 
 /* Two files, line by line. */
 static qkv_status read_two(qkv_corpus *c, const qkv_corpus_spec *spec) {
-    qkv_text all[2], line[2];
+    qkv_text line[2];
     qkv_reader r[2];
+    for (int i = 0; i < 2; i++) QKV_TRY(begin(c, spec, spec->paths[i], &r[i]));
     for (int i = 0; i < 2; i++) {
-        QKV_TRY(open_text(c, spec->paths[i], &all[i]));
-        r[i] = (qkv_reader){.corpus = c,
-                            .spec = spec,
-                            .path = spec->paths[i],
-                            .at = all[i].data,
-                            .end = all[i].data + all[i].len};
+        r[i].reading = &c->readings.at[i];
+        QKV_TRY(open_text(&r[i]));
+        name_format(&r[i], "parallel lines");
     }
-    c->format = "parallel lines";
     for (;;) {
         const bool a = qkv_reader_line(&r[0], &line[0]), b = qkv_reader_line(&r[1], &line[1]);
         if (a != b) {
@@ -313,8 +401,7 @@ static qkv_status read_two(qkv_corpus *c, const qkv_corpus_spec *spec) {
             return qkv_fail(QKV_BAD_FILE,
                             "%s has %lld lines and %s has %lld; line n of one must be the "
                             "translation of line n of the other",
-                            spec->paths[0], (long long)r[0].line, spec->paths[1],
-                            (long long)r[1].line);
+                            r[0].path, (long long)r[0].line, r[1].path, (long long)r[1].line);
         }
         if (!a) return QKV_OK;
         QKV_TRY(qkv_reader_add(&r[0], (qkv_text){0}, line[0], line[1], r[0].line));
@@ -350,7 +437,16 @@ static qkv_status sort_labels(qkv_corpus *c) {
     return status;
 }
 
+/* Where one row has a second text, all have: whether it is there must not depend on the row. */
+static void even_pairs(qkv_corpus *c) {
+    bool any = false;
+    for (size_t i = 0; i < c->n; i++) any |= c->rows[i].second.data != NULL;
+    for (size_t i = 0; i < c->n && any; i++)
+        if (!c->rows[i].second.data) c->rows[i].second = (qkv_text){"", 0};
+}
+
 static qkv_status read_all(qkv_corpus *c, const qkv_corpus_spec *spec) {
+    QKV_TRY(check_format(spec));
     if (spec->trees) QKV_TRY(qkv_trees_read(&c->trees, spec->trees));
     if (spec->rows) {
         QKV_TRY(read_rows(c, spec));
@@ -364,6 +460,7 @@ static qkv_status read_all(qkv_corpus *c, const qkv_corpus_spec *spec) {
                         spec->rows      ? "rows"
                         : spec->n_paths ? spec->paths[0]
                                         : "no file");
+    even_pairs(c);
     return c->labels.n && !spec->labels ? sort_labels(c) : QKV_OK;
 }
 

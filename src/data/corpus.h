@@ -1,8 +1,9 @@
 /* A corpus: the rows of text files, in the forms people have them.
  *
- * The form is recognised from the file (or insisted on by name); every row keeps its line number
- * for messages. Texts point into the mapped file, or into an arena where quoting had to be undone.
- * Bytes that are not UTF-8 are refused with file and line. */
+ * The form is recognised from the file (or insisted on by name), and so are the columns of a table;
+ * how each file was read is kept, to be said. Every row keeps its line number for messages. Texts
+ * point into the mapped file, or into an arena where quoting had to be undone. What is not UTF-8 is
+ * refused with file and line. */
 #ifndef QKV_DATA_CORPUS_H
 #define QKV_DATA_CORPUS_H
 
@@ -28,15 +29,40 @@ typedef struct qkv_row {
     int64_t line;
 } qkv_row;
 
+/* What a column is for. A translator's source is the text, its target the pair. */
+typedef enum qkv_role { QKV_ROLE_LABEL, QKV_ROLE_TEXT, QKV_ROLE_PAIR, QKV_ROLES } qkv_role;
+
+/* A column: its name (data NULL: it has none), and its number from 1 (0: there is no such column,
+ * or it has only a name). */
+typedef struct qkv_column_name {
+    qkv_text name;
+    size_t number;
+} qkv_column_name;
+
+/* How a file was read. */
+typedef struct qkv_reading {
+    const char *path;   /* as it was given */
+    const char *format; /* the form that was recognised */
+    const char *packed; /* "gzip", "xz", "zstd"; or NULL */
+    char separator;     /* of a table's fields; 0: the form has none */
+    bool header;        /* the first row names the columns */
+    bool counted;       /* which column has the labels was found by counting */
+    bool rest;          /* the text goes on to the end of the row */
+    qkv_column_name used[QKV_ROLES];
+    qkv_text unused; /* names of the columns left aside, ", " between */
+    size_t n_unused;
+    qkv_text left_out; /* of a folder: folders that were not read, ", " between */
+} qkv_reading;
+
 typedef struct qkv_corpus {
     qkv_corpus_shape shape;
     qkv_row *rows;
     size_t n, cap;
     qkv_labels labels;  /* LABELLED, TAGGED */
     int64_t n_empty;    /* rows without text, left out */
-    const char *format; /* the form that was recognised */
-    qkv_file files[8];
-    size_t n_files;
+    const char *format; /* the form that was recognised, of the last file */
+    QKV_VEC(qkv_reading) readings;
+    QKV_VEC(qkv_file) files;
     qkv_arena strings;
     qkv_trees trees; /* of the sentences, when some were given */
 } qkv_corpus;
@@ -47,9 +73,10 @@ typedef struct qkv_corpus_spec {
     size_t n_paths;
     const qkv_train_row *rows; /* not NULL: instead of files; the texts must outlive the corpus */
     size_t n_rows;
-    const char *format;       /* NULL: recognise */
-    const char *trees;        /* a CoNLL-U file with the trees of the texts; or NULL */
-    const qkv_labels *labels; /* when not NULL: a label that is not among these is refused */
+    const char *format;            /* NULL: recognise */
+    const char *column[QKV_ROLES]; /* name, or number from 1; NULL: recognise */
+    const char *trees;             /* a CoNLL-U file with the trees of the texts; or NULL */
+    const qkv_labels *labels;      /* when not NULL: a label that is not among these is refused */
 } qkv_corpus_spec;
 
 qkv_status qkv_corpus_read(qkv_corpus *c, const qkv_corpus_spec *spec);
@@ -60,7 +87,8 @@ void qkv_corpus_free(qkv_corpus *c);
 typedef struct qkv_reader {
     qkv_corpus *corpus;
     const qkv_corpus_spec *spec;
-    const char *path;
+    const char *path;     /* as messages name it */
+    qkv_reading *reading; /* to be filled in */
     const char *at, *end; /* what is left of the file */
     int64_t line;         /* of `at`, from 1 */
 } qkv_reader;
@@ -74,14 +102,23 @@ qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text
 qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t *number);
 /* Adds a sentence; text and words are copied. */
 qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words words, int64_t line);
-/* What a column of this name holds: 'l' label, 't' text, 's' second text, 0 something else. */
-char qkv_column_role(qkv_corpus_shape shape, const char *name, size_t len);
+/* How well the name of a column says that it has this role: 0 not at all, 3 outright. */
+int qkv_column_rank(qkv_corpus_shape shape, qkv_role role, qkv_text name);
+/* Is a wish for a column a number, and which? 0: it is a name. */
+size_t qkv_column_number(const char *wanted);
+/* "a", "b" and 3 more, in the corpus's memory: for messages and for `unused`. */
+qkv_status qkv_name_list(qkv_arena *a, const qkv_text *names, size_t n, size_t most, qkv_text *out);
+/* The file is of no form that the task can use. */
+qkv_status qkv_not_recognised(const qkv_reader *r);
 
+qkv_status qkv_read_tsv(qkv_reader *r);
 qkv_status qkv_read_csv(qkv_reader *r);
 qkv_status qkv_read_jsonl(qkv_reader *r);
 qkv_status qkv_read_conllu(qkv_reader *r);
 qkv_status qkv_read_conll(qkv_reader *r);
 qkv_status qkv_read_tagged_conllu(qkv_reader *r);
 qkv_status qkv_read_tagged_jsonl(qkv_reader *r);
+/* One folder per class, its files the texts: not through a form, since it is no file. */
+qkv_status qkv_read_folder(qkv_reader *r);
 
 #endif

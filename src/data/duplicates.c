@@ -7,7 +7,7 @@ typedef struct table {
     size_t mask;
 } table;
 
-static uint64_t hash_row(const qkv_row *row) {
+uint64_t qkv_row_hash(const qkv_row *row) {
     uint64_t h = qkv_hash64(row->text.data, row->text.len, 0x6475706c);
     if (row->second.data) h = qkv_hash64(row->second.data, row->second.len, h);
     return h ? h : 1;
@@ -28,11 +28,11 @@ qkv_status qkv_corpus_duplicates(const qkv_corpus *a, const bool *take_a, const 
     QKV_TRY_ALLOC(t.slot = qkv_zalloc(t.mask + 1, sizeof *t.slot));
     for (size_t i = 0; i < a->n; i++) {
         if (take_a && !take_a[i]) continue;
-        const uint64_t h = hash_row(&a->rows[i]);
+        const uint64_t h = qkv_row_hash(&a->rows[i]);
         *find(&t, h) = h;
     }
     for (size_t i = 0; i < b->n; i++)
-        if ((!take_b || take_b[i]) && *find(&t, hash_row(&b->rows[i])) && (*n)++ == 0)
+        if ((!take_b || take_b[i]) && *find(&t, qkv_row_hash(&b->rows[i])) && (*n)++ == 0)
             *line = b->rows[i].line;
     qkv_free(t.slot);
     return QKV_OK;

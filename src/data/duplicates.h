@@ -4,6 +4,9 @@
 
 #include "data/corpus.h"
 
+/* Of the texts of a row; never 0. Labels do not count. */
+uint64_t qkv_row_hash(const qkv_row *row);
+
 /* How many of the rows of b that `take_b` marks (NULL: all) have the texts of a marked row of a.
  * *line gets the line of the first of them. Told by a 64-bit hash of the texts;
  * labels do not count. */

@@ -1,24 +1,28 @@
 #include "data/lines.h"
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "base/unpack.h"
+#include "data/foreign.h"
 
 #include <string.h>
+#include <unistd.h>
 
-static int64_t line_of(const char *data, size_t at) {
-    int64_t line = 1;
-    for (size_t i = 0; i < at; i++) line += data[i] == '\n';
-    return line;
+/* "-" is standard input. */
+static qkv_status open_file(const char *path, qkv_file *file) {
+    const size_t any = SIZE_MAX / 2;
+    return strcmp(path, "-") == 0 ? qkv_file_read(STDIN_FILENO, qkv_text_name(path), any, file)
+                                  : qkv_file_open(path, any, file);
+}
+
+const char *qkv_text_name(const char *path) {
+    return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
 qkv_status qkv_text_open(const char *path, qkv_file *file, qkv_text *text) {
-    QKV_TRY(qkv_file_open(path, SIZE_MAX / 2, file));
-    const size_t valid = qkv_utf8_valid(file->data, file->size);
-    if (valid < file->size) {
-        const qkv_status status =
-            qkv_fail(QKV_BAD_FILE,
-                     "%s, line %lld: byte 0x%02X is not UTF-8; convert the file first, for "
-                     "example with \"iconv -f latin1 -t utf-8\"",
-                     path, (long long)line_of(file->data, valid), (unsigned char)file->data[valid]);
+    QKV_TRY(open_file(path, file));
+    path = qkv_text_name(path);
+    QKV_TRY(qkv_file_unpack(path, file));
+    const qkv_status status = qkv_text_check(path, file->data, file->size);
+    if (status != QKV_OK) {
         qkv_file_close(file);
         return status;
     }

@@ -13,8 +13,11 @@ typedef struct qkv_lines {
 qkv_status qkv_lines_read(qkv_lines *l, const char *path);
 void qkv_lines_free(qkv_lines *l);
 
-/* Maps a file and checks that it is text; *text leaves a byte-order mark out. */
+/* Opens a file ("-": standard input), unpacks what gzip, xz or zstd packed and checks that it is
+ * text; *text leaves a byte-order mark out. */
 qkv_status qkv_text_open(const char *path, qkv_file *file, qkv_text *text);
+/* How messages name a path: "-" is standard input. */
+const char *qkv_text_name(const char *path);
 /* Takes the next line, without its end, off *text; false when there is none left. */
 bool qkv_text_line(qkv_text *text, qkv_text *line);
 

@@ -108,10 +108,4 @@ void qkv_position_declare_relative(qkv_position *p, qkv_params *params, const ch
 #include "nn/position.def"
 #undef POSITION
 
-/* ---- structural positions ---- */
-
-/* For nodes 0 … n of a tree given by heads: depth[i], and distance[i·(n + 1) + j], the edges
- * between i and j (255 for more). */
-void qkv_tree_measure(const int32_t *head, int32_t n, int32_t *depth, uint8_t *distance);
-
 #endif

@@ -236,8 +236,15 @@ static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
     const qkv_task *task = qkv_task_of(qkv_model_config(m->model));
     size_t n = 0;
     while (files && files[n]) n++;
-    const qkv_corpus_spec spec = {
-        .shape = task->corpus, .paths = files, .n_paths = n, .labels = &m->labels};
+    if (!options) options = &defaults;
+    const qkv_corpus_spec spec = {.shape = task->corpus,
+                                  .paths = files,
+                                  .n_paths = n,
+                                  .format = options->format,
+                                  .column = {[QKV_ROLE_LABEL] = options->label,
+                                             [QKV_ROLE_TEXT] = options->text,
+                                             [QKV_ROLE_PAIR] = options->pair},
+                                  .labels = &m->labels};
     if (n == 0 || !qkv_task_trains(task))
         return qkv_fail(QKV_USAGE, n ? "a model that only embeds has no score"
                                      : "eval needs data: --data FILE");
@@ -245,7 +252,7 @@ static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
     if (!s) return QKV_FAILED;
     qkv_corpus corpus;
     QKV_TRY(qkv_corpus_read(&corpus, &spec));
-    const qkv_status status = count_all(m, &corpus, options ? options : &defaults, s, out);
+    const qkv_status status = count_all(m, &corpus, options, s, out);
     qkv_corpus_free(&corpus);
     return status == QKV_OK ? conclude(m, s, out) : status;
 }

@@ -87,26 +87,18 @@ qkv_status qkv_run_check_memory(const qkv_run *r) {
 }
 
 static qkv_status say_data(qkv_run *r) {
-    const int64_t left_out = r->corpus.n_empty + r->counts.n_empty;
-    qkv_buf more = {0};
-    if (left_out) qkv_buf_printf(&more, ", %s empty ones left out", group((double)left_out).text);
     static const char *const done[] = {"cut", "split", "left out"}; /* by qkv_too_long */
-    if (r->counts.n_cut)
-        qkv_buf_printf(&more, ", %s over %lld tokens %s", group((double)r->counts.n_cut).text,
-                       (long long)r->config.max_len, done[r->train.too_long]);
-    qkv_status status =
-        more.status != QKV_OK
-            ? more.status
-            : qkv_run_note(r,
-                           "data      %s rows (%s)%s; %s examples of %s tokens to train on, %s to "
-                           "validate%s",
-                           group((double)r->corpus.n).text, r->corpus.format,
-                           more.len ? more.data : "", group((double)r->train_ids.n).text,
-                           group((double)qkv_encoded_tokens(&r->train_ids)).text,
-                           group((double)r->valid_ids.n).text,
-                           r->has_valid_corpus || !r->valid_ids.n ? "" : " (held out)");
-    qkv_buf_free(&more);
-    return status;
+    QKV_TRY(qkv_run_note(r, "data      %s examples of %s tokens to train on, %s %s",
+                         group((double)r->train_ids.n).text,
+                         group((double)qkv_encoded_tokens(&r->train_ids)).text,
+                         group((double)r->valid_ids.n).text,
+                         r->has_valid_corpus || !r->valid_ids.n ? "to validate" : "held out"));
+    if (r->counts.n_empty)
+        QKV_TRY(qkv_run_note(r, "          %s rows without a token left out",
+                             group((double)r->counts.n_empty).text));
+    if (!r->counts.n_cut) return QKV_OK;
+    return qkv_run_note(r, "          %s over %lld tokens %s", group((double)r->counts.n_cut).text,
+                        (long long)r->config.max_len, done[r->train.too_long]);
 }
 
 /* ---- what was chosen for those who left it to us ---- */
@@ -217,12 +209,12 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
                  seconds = work * (double)(l->state.steps - l->state.step) / (0.5e9 * l->peak);
     qkv_description_free(&d);
     QKV_TRY(say_data(r));
-    if (r->n_shared)
-        QKV_TRY(
-            qkv_run_note(r,
-                         "warning   %s of the validation rows are in the training data too (the "
-                         "first: line %lld); their figures flatter",
-                         group((double)r->n_shared).text, (long long)r->first_shared));
+    if (r->n_shared) {
+        QKV_TRY(qkv_run_note(r, "warning   %s of the validation rows are in the training data too",
+                             group((double)r->n_shared).text));
+        QKV_TRY(qkv_run_note(r, "          (the first: line %lld); their figures flatter",
+                             (long long)r->first_shared));
+    }
     QKV_TRY(say_choices(r, l));
     QKV_TRY(say_model(r));
     QKV_TRY(qkv_run_note(

@@ -6,24 +6,20 @@
  * weights), README.md, beside run.json (the effective settings), log.jsonl and checkpoints/. */
 #include "run/train_run.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "data/ids_cache.h"
 #include "data/duplicates.h"
 #include "folder/folder.h"
 #include "model/weights.h"
-#include "base/clock.h"
 #include "store/checkpoint.h"
+#include "base/clock.h"
 #include "base/parallel.h"
 #include "task/companion.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- settings ---- */
 
@@ -95,6 +91,22 @@ static size_t count_paths(const char *const *paths) {
     return n;
 }
 
+static const char *given(const char *setting) {
+    return setting[0] ? setting : NULL;
+}
+
+/* Standard input can be read once, by one process. */
+static qkv_status check_stdin(const qkv_train_request *q) {
+    int n = 0;
+    for (int k = 0; k < 2; k++)
+        for (const char *const *p = k ? q->valid : q->train; p && *p; p++)
+            n += strcmp(*p, "-") == 0;
+    if (n > 1) return qkv_fail(QKV_USAGE, "standard input (-) can be read only once");
+    return n && qkv_parallel_size() > 1
+               ? qkv_fail(QKV_USAGE, "standard input (-) cannot be read by several processes")
+               : QKV_OK;
+}
+
 static qkv_status read_texts(qkv_run *r) {
     const bool apart = r->task->stream && r->train.documents == QKV_DOCUMENTS_APART,
                labelled = qkv_has_labels(r->task->shape);
@@ -103,14 +115,16 @@ static qkv_status read_texts(qkv_run *r) {
                             .n_paths = count_paths(r->request->train),
                             .rows = r->request->rows,
                             .n_rows = r->request->n_rows,
-                            .format = r->train.format[0] ? r->train.format : NULL,
-                            .trees = r->train.trees[0] ? r->train.trees : NULL};
+                            .format = given(r->train.format),
+                            .column = {[QKV_ROLE_LABEL] = given(r->train.label),
+                                       [QKV_ROLE_TEXT] = given(r->train.text),
+                                       [QKV_ROLE_PAIR] = given(r->train.pair)},
+                            .trees = given(r->train.trees)};
     if (spec.n_paths == 0 && !spec.rows)
         return qkv_fail(QKV_USAGE, "train needs data: --train FILE");
+    QKV_TRY(check_stdin(r->request));
     QKV_TRY(qkv_corpus_read(&r->corpus, &spec));
-    if (labelled && r->corpus.labels.n < 2)
-        return qkv_fail(QKV_BAD_FILE, "%s: all rows have the same label; a classifier needs two",
-                        spec.rows ? "rows" : spec.paths[0]);
+    QKV_TRY(qkv_run_understood(r));
     if (!r->request->valid) return QKV_OK;
     spec.rows = NULL;
     spec.paths = r->request->valid;
@@ -236,67 +250,7 @@ static qkv_status make_ids(qkv_run *r) {
     return status;
 }
 
-/* ---- the folder ---- */
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place) {
-    (void)info, (void)kind, (void)place;
-    return remove(path);
-}
-
-/* With `overwrite` what the old run would go on from goes first. */
-static qkv_status open_folder(qkv_run *r) {
-    qkv_buf path = {0};
-    if (qkv_parallel_rank() > 0) return QKV_OK; /* rank 0 has it, and has locked it */
-    QKV_TRY(qkv_folder_make(r->request->out));
-    QKV_TRY(qkv_run_lock(r->request->out, &r->lock));
-    qkv_status status = QKV_OK;
-    for (int i = 0; i < QKV_PART_COUNT && r->request->overwrite && status == QKV_OK; i++) {
-        if (!qkv_folder_part_is_the_runs((qkv_folder_item)i)) continue;
-        status = qkv_folder_part(r->request->out, (qkv_folder_item)i, &path);
-        if (status == QKV_OK && nftw(path.data, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 &&
-            errno != ENOENT)
-            status = qkv_fail(QKV_FAILED, "%s: cannot be removed: %s", path.data, strerror(errno));
-    }
-    qkv_buf_free(&path);
-    return status;
-}
-
-static void write_settings(qkv_run *r, qkv_buf *text) {
-    qkv_json_out j = qkv_json_begin(text, 2);
-    const qkv_settings train = qkv_train_settings(&r->train);
-    qkv_json_open(&j, '{');
-    qkv_config_write(&r->config, &j);
-    qkv_settings_write(&train, &j);
-    qkv_json_put_key(&j, "train_tokens");
-    qkv_json_put_int(&j, qkv_encoded_tokens(&r->train_ids));
-    qkv_json_close(&j, '}');
-    qkv_buf_putc(text, '\n');
-}
-
-/* run.json: the effective settings, which must be the same for a run to be resumed. */
-static qkv_status compare_settings(const char *path, const qkv_buf *text) {
-    qkv_file old;
-    if (!qkv_file_exists(path)) return qkv_file_write(path, text->data, text->len);
-    QKV_TRY(qkv_file_open(path, 1 << 20, &old));
-    const bool same = old.size == text->len && memcmp(old.data, text->data, text->len) == 0;
-    qkv_file_close(&old);
-    if (same) return QKV_OK;
-    return qkv_fail(QKV_USAGE,
-                    "%s: this folder holds a run with other settings or data; give the same "
-                    "command to go on, another --out, or --overwrite",
-                    path);
-}
-
-static qkv_status check_settings(qkv_run *r) {
-    qkv_buf text = {0}, path = {0};
-    write_settings(r, &text);
-    qkv_status status = text.status;
-    if (status == QKV_OK) status = qkv_folder_part(r->request->out, QKV_PART_RUN, &path);
-    if (status == QKV_OK) status = compare_settings(path.data, &text);
-    qkv_buf_free(&text);
-    qkv_buf_free(&path);
-    return status;
-}
+/* ---- the end ---- */
 
 /* The files that companions leave, and what they found out for the configuration. */
 static qkv_status finish_companions(qkv_run *r) {
@@ -351,6 +305,24 @@ static qkv_status make_tokens(qkv_run *r, bool folder) {
     return make_ids(r);
 }
 
+/* Refuses a model that cannot be built or does not fit into this machine, before anything is
+ * written, let alone an old run overwritten. The vocabulary is a guess where none was asked for. */
+static qkv_status check_size(qkv_run *r) {
+    const qkv_config settled = r->config;
+    const qkv_companion *companion;
+    if (r->config.vocab_size == 0)
+        r->config.vocab_size = qkv_recipe_vocab(r->task->recipe, corpus_bytes(&r->corpus));
+    for (int i = 0; (companion = qkv_companion_at(&r->config, i)); i++)
+        if (companion->size) companion->size(&r->config, corpus_bytes(&r->corpus));
+    r->train_ids.sides = r->task->sides;
+    qkv_status status = qkv_model_build(&r->config, &r->model);
+    if (status == QKV_OK) status = qkv_run_check_memory(r);
+    if (r->model) qkv_model_free(r->model);
+    r->model = NULL;
+    r->config = settled;
+    return status;
+}
+
 qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool folder) {
     *r =
         (qkv_run){.request = request, .folder = folder, .lock = -1, .cpu_start = qkv_cpu_seconds()};
@@ -364,7 +336,6 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
         return qkv_fail(QKV_USAGE, "too_long=split: a translation has two sides, which cannot be "
                                    "split alike; use cut or skip");
     QKV_TRY(read_texts(r));
-    if (folder) QKV_TRY(open_folder(r));
     if (!request->preset && !request->init) {
         r->chosen = preset_by_size(r);
         QKV_TRY(assign(r, r->chosen->preset));
@@ -372,8 +343,10 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
     if (qkv_has_labels(r->task->shape)) r->config.classes = r->corpus.labels.n;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;
+    QKV_TRY(check_size(r));
+    if (folder) QKV_TRY(qkv_run_open_folder(r));
     QKV_TRY(make_tokens(r, folder));
-    return folder ? check_settings(r) : QKV_OK;
+    return folder ? qkv_run_check_settings(r) : QKV_OK;
 }
 
 /* Rank 0 makes what is missing in the folder (tokenizer, ids, settings);
@@ -431,6 +404,7 @@ static qkv_status train(qkv_run *r) {
                   .cpu_start = r->cpu_start};
     l.task.continues = r->continues;
     QKV_TRY(qkv_loop_init(&l));
+    r->begun = true;
     qkv_status status = qkv_parallel_rank() == 0
                             ? qkv_run_log_open(&r->log, r->request->out, l.state.step)
                             : QKV_OK;
@@ -464,6 +438,7 @@ qkv_status qkv_train(const qkv_train_request *request) {
     /* These all ranks have alike. After others a rank just goes,
      * and the launcher ends those that wait for it. */
     if (status == QKV_OK || status == QKV_INTERRUPTED || status == QKV_NUMERIC) qkv_parallel_end();
+    if (status != QKV_OK && status != QKV_INTERRUPTED) qkv_run_leave_nothing(&r);
     qkv_run_free(&r);
     return status;
 }

@@ -2,6 +2,7 @@
 #ifndef QKV_RUN_TRAIN_RUN_H
 #define QKV_RUN_TRAIN_RUN_H
 
+#include "folder/folder.h"
 #include "run/train_log.h"
 #include "use/textmodel.h"
 #include "train/loop.h"
@@ -9,6 +10,9 @@
 typedef struct qkv_run {
     const qkv_train_request *request;
     bool folder; /* the request's `out` is made and used */
+    bool begun;  /* the folder holds something to go on from, and stays whatever happens */
+    bool had[QKV_PART_COUNT]; /* what lay in the folder when the run came to it */
+    size_t had_path;          /* so much of the folder's path was there */
     const qkv_task *task;
     bool given[QKV_SETTINGS_MAX]; /* by row of the model's settings: a wish of the request */
     const qkv_choice *chosen;     /* the preset that was chosen for the request; or NULL */
@@ -38,6 +42,21 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
 /* The model: built, initialised, or begun from another's weights. */
 qkv_status qkv_run_model(qkv_run *r);
 void qkv_run_free(qkv_run *r);
+
+/* ---- run_folder.c ---- */
+
+/* Makes and locks the request's folder; with `overwrite` what an old run would go on from goes. */
+qkv_status qkv_run_open_folder(qkv_run *r);
+/* run.json: the effective settings, which must be those of the run that is there, if one is; the
+ * message of a refusal names what differs. */
+qkv_status qkv_run_check_settings(qkv_run *r);
+/* After a start that was refused: takes away what it made. */
+void qkv_run_leave_nothing(qkv_run *r);
+
+/* ---- understood.c ---- */
+
+/* Says how the data was read and what it holds; refuses what no classifier can learn from. */
+qkv_status qkv_run_understood(qkv_run *r);
 
 /* ---- train_report.c: what a person sees and finds ---- */
 
