@@ -2,9 +2,11 @@
  * which the library knows. */
 #include "command.h"
 #include "live.h"
+#include "terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const cli_option options[] = {
     {.name = "train",
@@ -64,6 +66,7 @@ static int run(const cli_args *a) {
     const char **train = cli_list(a, "train"), **valid = cli_list(a, "valid");
     cli_live live;
     cli_live_begin(&live, cli_flag(a, "quiet"));
+    cli_live_catch();
     const qkv_train_request request = {.task = a->rest[0],
                                        .train = train,
                                        .valid = valid,
@@ -73,6 +76,7 @@ static int run(const cli_args *a) {
                                        .init = cli_text(a, "init"),
                                        .set = (const char *const *)set,
                                        .overwrite = cli_flag(a, "overwrite"),
+                                       .columns = cli_columns(STDERR_FILENO),
                                        .progress = cli_live_show,
                                        .user = &live};
     char *text = NULL;

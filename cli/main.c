@@ -1,6 +1,7 @@
 /* qkv: finds the command in the table and runs it. Results go to stdout, talk to stderr; exit codes
  * are those of QKV_STATUS_TABLE in qkv.h. */
 #include "command.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -26,17 +27,17 @@ size_t cli_commands(const cli_entry **out) {
 /* ---- talk ---- */
 
 int cli_fail(qkv_status status) {
-    fprintf(stderr, "qkv: %s\n", qkv_error());
+    cli_say(stderr, 5, "qkv: %s", qkv_error());
     return qkv_status_exit_code(status);
 }
 
 int cli_usage_error(const char *format, ...) {
     va_list args;
+    char text[1024];
     va_start(args, format);
-    fputs("qkv: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    cli_say(stderr, 5, "qkv: %s", text);
     return qkv_status_exit_code(QKV_USAGE);
 }
 

@@ -225,7 +225,10 @@ typedef enum qkv_progress_kind {
     QKV_PROGRESS_NOTE,  /* `text` says something */
     QKV_PROGRESS_STEP,  /* after each step: means since the last validation */
     QKV_PROGRESS_VALID, /* after each validation */
-    QKV_PROGRESS_ALIVE  /* nothing new; a chance to stop */
+    QKV_PROGRESS_ALIVE, /* nothing new; a chance to stop */
+    QKV_PROGRESS_PHASE  /* `text` names what begins or goes on ("reading", "tokenizer: merging",
+                           "n-grams", "steps", "validation", "last fit"), `share` how much of it
+                           is done */
 } qkv_progress_kind;
 
 typedef struct qkv_progress {
@@ -235,12 +238,13 @@ typedef struct qkv_progress {
     double lr, norm;       /* of the step; the gradient's norm before clipping */
     double tokens_per_s, gflops, seconds_left;
     double step_loss;  /* STEP: the mean over the targets of this step alone */
-    double share;      /* STEP: of this machine's peak, measured at the start; 0: unknown */
+    double share;      /* STEP: of this machine's peak, measured at the start; PHASE: of the
+                              phase; 0: unknown */
     double train_loss; /* VALID: the mean over the steps since the last one;
                               NaN: there were none */
     double seconds;    /* VALID: since the run began or was resumed */
     bool best;         /* VALID: the best so far */
-    const char *text;  /* NOTE: valid during the call */
+    const char *text;  /* NOTE, PHASE: valid during the call */
 } qkv_progress;
 
 /* A row of training data given in memory; what a task does not use stays zero. */
@@ -270,6 +274,7 @@ typedef struct qkv_train_request {
     const char *const *set;   /* "key=value" of the model's and the training's settings; NULL at
                                   the end; or NULL */
     bool overwrite;           /* begin anew where there is a run */
+    int columns;              /* of the terminal that shows the notes; 0: 80 */
     bool (*progress)(void *user, const qkv_progress *p); /* may be NULL; false asks to stop */
     void *user;
 } qkv_train_request;
@@ -557,6 +562,8 @@ QKV_API int qkv_status_exit_code(qkv_status status);
 /* The candidate nearest to `word` (edit distance at most a third of its length), or NULL:
  * "did you mean". */
 QKV_API const char *qkv_nearest(const char *word, const char *const *candidates, size_t n);
+/* Columns that a text takes on a terminal: wide characters take two, marks none. */
+QKV_API int qkv_text_columns(const char *text, size_t len);
 
 #ifdef __cplusplus
 }

@@ -29,6 +29,7 @@ typedef struct qkv_run {
     int lock;
     FILE *log;
     qkv_tensorboard board;
+    bool stop;       /* progress asked to, while nobody could be told */
     double unlogged; /* losses of the steps since the last line of the log, and how many they are */
     int64_t n_unlogged;
     double cpu_start; /* processor seconds of this process when the run began */
@@ -52,6 +53,8 @@ qkv_status qkv_run_open_log(qkv_run *r, int64_t step);
 bool qkv_run_tell(void *user, const qkv_progress *p);
 /* A line for the person; QKV_INTERRUPTED when asked to stop. */
 qkv_status qkv_run_note(qkv_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Says what begins now; QKV_INTERRUPTED when asked to stop. */
+qkv_status qkv_run_phase(qkv_run *r, const char *name);
 /* Refuses, before anything large is allocated, what cannot fit into the machine. */
 qkv_status qkv_run_check_memory(const qkv_run *r);
 /* Data, model, memory and time, before the first step. */

@@ -245,7 +245,7 @@ static void keep(qkv_config *kept, const qkv_config *trained) {
 }
 
 const qkv_companion qkv_companion_ngrams = {
-    .name = "ngrams",
+    .name = "n-grams",
     .wanted = wanted,
     .size = size,
     .columns = columns,

@@ -195,10 +195,11 @@ static qkv_status put_titles(looking *l, qkv_attention_parts *out) {
                                   shown < l->text.len ? "…" : "");
     const bool translates = l->target.data != NULL;
     out->subtitle =
-        qkv_arena_printf(l->arena, "%s%s%.*s%s%s, %d layers of %d heads", translates ? "→ " : "",
+        qkv_arena_printf(l->arena, "%s%s%.*s%s%s, %d layer%s of %d head%s", translates ? "→ " : "",
                          l->answer ? l->answer : "", translates ? (int)l->target.len : 0,
                          translates ? l->target.data : "", translates || l->answer ? " · " : "",
-                         qkv_text_model_task(l->m), (int)last->layers, (int)last->heads);
+                         qkv_text_model_task(l->m), (int)last->layers, last->layers == 1 ? "" : "s",
+                         (int)last->heads, last->heads == 1 ? "" : "s");
     return out->title && out->subtitle ? QKV_OK : QKV_FAILED;
 }
 
