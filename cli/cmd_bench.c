@@ -62,7 +62,7 @@ static int run(const cli_args *a) {
     if (a->n_rest == 0) {
         const char *name, *summary;
         for (size_t i = 0; qkv_bench_row(i, &name, &summary); i++)
-            printf("%-12s %s\n", name, summary);
+            cli_list_row(stdout, name, summary);
         return 0;
     }
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));

@@ -39,7 +39,7 @@ static const cli_option options[] = {
 static int list_presets(void) {
     const char *name, *summary, *assignments;
     for (size_t i = 0; qkv_preset_row(i, &name, &summary, &assignments); i++)
-        printf("%-12s %s\n%-12s %s\n", name, summary, "", assignments);
+        cli_list_row(stdout, name, summary), cli_list_row(stdout, "", assignments);
     return 0;
 }
 

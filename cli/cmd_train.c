@@ -94,15 +94,15 @@ static int run(const cli_args *a) {
 const cli_command command_train = {
     .usage = "TASK --train FILE… --out DIR [options]",
     .examples = "qkv train classify --train reviews.tsv --out reviews\n"
-                "qkv train translate --train train.de train.en --valid val.de val.en --out de-en\n"
-                "qkv train lm --train shakespeare.txt --tokenizer char --out bard --minutes 10\n",
-    .about =
-        "Everything has a default chosen from the size of the data. Ctrl-C saves and stops; the "
-        "same command\ngoes on from there and ends with the same bits as a run never stopped.",
+                "qkv train translate --train train.de train.en --out de-en\n"
+                "qkv train lm --train shakespeare.txt --out bard --minutes 10\n",
+    .about = "All else is chosen from the data. Ctrl-C saves and stops; the same command goes on "
+             "from there and ends with the same bits as a run never stopped.",
     CLI_OPTIONS(options),
     .keys = CLI_KEYS_TRAINING | CLI_KEYS_MODEL,
     .no_keys = "task classes", /* from the command and from the data */
     .first = qkv_task_row,
+    .everyday = "train valid out init minutes epochs tokenizer",
     .max_rest = 1,
     .run = run,
 };

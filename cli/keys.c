@@ -13,13 +13,6 @@ typedef struct rows {
     size_t n;
 } rows;
 
-static bool among(const char *words, const char *name) {
-    const size_t n = strlen(name);
-    for (const char *at = words; at && (at = strstr(at, name)); at += n)
-        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return true;
-    return false;
-}
-
 static bool has_own(const cli_command *c, const char *name) {
     for (size_t i = 0; i < c->n_options; i++)
         if (strcmp(c->options[i].name, name) == 0) return true;
@@ -90,7 +83,7 @@ static void add_table(rows *r, qkv_key_table table, const char *section) {
         snprintf(name, sizeof name, "%s", k.name);
         for (char *c = name; *c; c++)
             if (*c == '_') *c = '-';
-        if (has_own(r->command, name) || among(r->command->no_keys, k.name)) continue;
+        if (has_own(r->command, name) || cli_among(r->command->no_keys, k.name)) continue;
         cli_option *list = realloc(r->list, (r->n + 1) * sizeof *list);
         if (!list) return;
         r->list = list;

@@ -79,7 +79,7 @@ static int run_leaf(const char *path, const char *summary, const cli_command *c,
     int code = qkv_status_exit_code(QKV_USAGE);
     if (cli_parse(&args, path, rows, n, argc, argv)) {
         if (args.help) {
-            cli_help(stdout, path, summary, c);
+            cli_help(stdout, &(cli_named){path, summary, c}, args.topic);
             code = 0;
         } else if (args.n_rest < c->min_rest) {
             cli_usage_error("%s needs %s: %s %s", path,
@@ -102,7 +102,7 @@ static int run_entry(const cli_entry *entry, int argc, char **argv) {
     while (entry->command->subcommands) {
         const cli_command *c = entry->command;
         if (argc < 1 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
-            cli_help(argc < 1 ? stderr : stdout, path, entry->summary, c);
+            cli_help(argc < 1 ? stderr : stdout, &(cli_named){path, entry->summary, c}, NULL);
             return argc < 1 ? qkv_status_exit_code(QKV_USAGE) : 0;
         }
         const cli_entry *next = find(c->subcommands, c->n_subcommands, argv[0]);

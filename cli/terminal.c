@@ -30,22 +30,32 @@ static void end_line(cli_page *p) {
     p->at = p->indent;
 }
 
+/* A word, behind the blanks that came before it or on a new line. */
+static void put_word(cli_page *p, const char *word, size_t n) {
+    const int columns = p->columns - (p->tail ? cli_width(p->tail) : 0),
+              width = qkv_text_columns(word, n);
+    if (p->columns && p->at > p->indent && p->at + p->gap + width > columns) {
+        fputs(p->tail ? p->tail : "", p->out);
+        end_line(p);
+        p->gap = 0;
+    }
+    p->at += fprintf(p->out, "%*s", p->gap, "") + width;
+    p->gap = 0;
+    put_clean(p->out, word, n);
+}
+
 void cli_page_put(cli_page *p, const char *text) {
     while (*text) {
-        const size_t blanks = strspn(text, " "), n = strcspn(text + blanks, " \n");
-        const int width = qkv_text_columns(text + blanks, n);
-        const bool fits = !p->columns || p->at + (int)blanks + width <= p->columns;
-        if (n && !fits && p->at > p->indent)
+        const size_t n = strcspn(text, " \n");
+        if (n) put_word(p, text, n);
+        text += n;
+        if (*text == '\n' && !p->flows) {
             end_line(p);
-        else if (n || !p->columns)
-            p->at += fprintf(p->out, "%*s", (int)blanks, "");
-        put_clean(p->out, text + blanks, n);
-        p->at += width;
-        text += blanks + n;
-        if (*text == '\n') {
-            end_line(p);
-            text++;
+            p->gap = 0;
+        } else if (*text) {
+            p->gap++;
         }
+        text += *text != 0;
     }
 }
 

@@ -2,6 +2,7 @@
 #ifndef QKV_CLI_TERMINAL_H
 #define QKV_CLI_TERMINAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -15,9 +16,12 @@ int cli_width(const char *text);
 /* Words broken into lines. */
 typedef struct cli_page {
     FILE *out;
-    int columns; /* of a line; 0: no line is broken */
-    int indent;  /* of every line but the first */
-    int at;      /* the column reached */
+    int columns;      /* of a line; 0: no line is broken */
+    int indent;       /* of every line but the first */
+    int at;           /* the column reached */
+    int gap;          /* blanks before the next word */
+    bool flows;       /* line ends are blanks like others */
+    const char *tail; /* ends a line that was broken; NULL: nothing does */
 } cli_page;
 
 /* Writes words, which blanks separate; a word longer than a line stays whole. A line end in the text
