@@ -21,6 +21,7 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      .value = "T",
      .help = "train: classify, translate, lm or mlm",
+     .rows = qkv_task_row,
      .key = true},
     {.name = "data",
      .kind = CLI_LIST,
@@ -82,6 +83,7 @@ const cli_command command_bench = {
     .about = "Measures on this machine, with nothing else running if you can. Without a name, "
              "lists them.",
     CLI_OPTIONS(options),
+    .first = qkv_bench_row,
     .max_rest = 1,
     .run = run,
 };

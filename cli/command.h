@@ -78,6 +78,8 @@ int cli_print(qkv_status status, char *text);
 void cli_json_string(FILE *out, const char *text, size_t len);
 
 /* keys.c */
+/* Presets: a cli_rows_fn. */
+bool cli_preset_row(size_t i, const char **name, const char **summary);
 /* All options of a command: its own rows, then those of the tables of keys it asks for. */
 size_t cli_rows(const cli_command *c, const cli_option **out);
 /* What was given for options that are keys, as "name=value", NULL at the end;

@@ -44,12 +44,42 @@ static const char *initial(const qkv_key *k) {
     return k->standard > 0 ? copy(text) : NULL;
 }
 
+/* ---- names that the value of a key may be ---- */
+
+bool cli_preset_row(size_t i, const char **name, const char **summary) {
+    const char *assignments;
+    return qkv_preset_row(i, name, summary, &assignments);
+}
+
+static bool format_row(size_t i, const char **name, const char **summary) {
+    *summary = "";
+    return qkv_format_row(i, name);
+}
+
+static bool kind_row(size_t i, const char **name, const char **summary) {
+    static const char *const kinds[][2] = {{"bpe", "joined pairs"},
+                                           {"unigram", "probable pieces"},
+                                           {"wordpiece", "pieces of words"},
+                                           {"char", "characters"},
+                                           {"word", "whole words"}};
+    if (i >= CLI_COUNT(kinds)) return false;
+    *name = kinds[i][0], *summary = kinds[i][1];
+    return true;
+}
+
+static cli_rows_fn *rows_of(const char *key) {
+    return strcmp(key, "format") == 0      ? format_row
+           : strcmp(key, "tokenizer") == 0 ? kind_row
+                                           : NULL;
+}
+
 static cli_option option_of(const qkv_key *k, const char *section) {
     static const char *const truth[] = {"true", "false", NULL};
     cli_option o = {.help = k->help,
                     .section = section,
                     .key = true,
                     .initial = initial(k),
+                    .rows = rows_of(k->name),
                     .min = k->min,
                     .max = k->max};
     char *name = copy(k->name);

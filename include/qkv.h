@@ -256,6 +256,8 @@ typedef struct qkv_train_row {
 
 /* Row i of the table of tasks that can be trained; false past its end. */
 QKV_API bool qkv_task_row(size_t i, const char **name, const char **summary);
+/* Name i of the forms of data files, values of the key "format"; false past the last. */
+QKV_API bool qkv_format_row(size_t i, const char **name);
 
 typedef struct qkv_train_request {
     const char *task;          /* the name of a row: "classify", "translate", "lm", "mlm" */

@@ -6,7 +6,7 @@
  *     watched: widest W broken B first F silence S exit C
  * the widest line ever on it, how often a line ran over the right edge, seconds to the first byte,
  * the longest time without a change, and the exit code. --type types a text once all has been quiet
- * for a moment ("\t" is the tabulator); after the last one the command is hung up on. */
+ * for a moment ("\t" is the tabulator, "\n" the return key, "\c" Ctrl-C); after the last one the command is hung up on. */
 #include "qkv.h"
 
 #include <poll.h>
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WIDE = 1024, TALL = 4096, CELL = 8, QUIET_MS = 1000 };
+enum { WIDE = 1024, TALL = 4096, CELL = 8, QUIET_MS = 600 };
 
 typedef struct terminal {
     int columns, row, column, rows; /* rows: in use */
@@ -28,7 +28,7 @@ typedef struct terminal {
     char (*cell)[WIDE][CELL]; /* a character each, or "" */
     char character[CELL];     /* one that has begun */
     size_t have, want;
-    int escape; /* 0: text; 1: after ESC; 2: in a sequence; 3: in a title */
+    int escape; /* 0: text; 1: after ESC; 2: in a sequence; 3: in a title; 4: an alphabet */
     char sequence[32];
     size_t n_sequence;
 } terminal;
@@ -59,6 +59,8 @@ static void end_sequence(terminal *t, char final) {
     t->sequence[t->n_sequence] = 0;
     const int n = atoi(t->sequence) > 0 ? atoi(t->sequence) : 1;
     if (final == 'K') clear_from(t, t->row, t->column);
+    if (final == 'C') t->column = t->column + n < t->columns ? t->column + n : t->columns - 1;
+    if (final == 'D') t->column = t->column > n ? t->column - n : 0;
     if (final == 'A') t->row = t->row > n ? t->row - n : 0;
     if (final != 'J') return;
     clear_from(t, t->row, t->column);
@@ -67,8 +69,10 @@ static void end_sequence(terminal *t, char final) {
 
 static void in_escape(terminal *t, char c) {
     if (t->escape == 1) {
-        t->escape = c == '[' ? 2 : c == ']' ? 3 : 0;
+        t->escape = c == '[' ? 2 : c == ']' ? 3 : c == '(' ? 4 : 0;
         t->n_sequence = 0;
+    } else if (t->escape == 4) {
+        t->escape = 0;
     } else if (t->escape == 3) {
         if (c == '\a' || c == '\\') t->escape = 0;
     } else if (c >= '@' && c <= '~') {
@@ -108,7 +112,7 @@ static double now(void) {
 typedef struct plan {
     struct winsize size, resized;
     double resize; /* seconds; 0: never */
-    char *typed[32];
+    char *typed[64];
     int n_typed, at_typed;
     char **command;
 } plan;
@@ -126,7 +130,7 @@ static bool read_plan(plan *p, char **arg) {
         if (strcmp(*arg, "--resize") == 0 && arg[1]) {
             p->resize = atof(*++arg);
             if (!read_size(*++arg, &p->resized)) return false;
-        } else if (strcmp(*arg, "--type") == 0 && arg[1] && p->n_typed < 32) {
+        } else if (strcmp(*arg, "--type") == 0 && arg[1] && p->n_typed < 64) {
             p->typed[p->n_typed++] = *++arg;
         } else {
             p->command = arg;
@@ -137,12 +141,11 @@ static bool read_plan(plan *p, char **arg) {
 }
 
 static void type(int fd, const char *text) {
+    static const char named[] = "tnc", keys[] = "\t\r\003";
     for (; *text; text++) {
-        const bool tab = text[0] == '\\' && text[1] == 't',
-                   enter = text[0] == '\\' && text[1] == 'n';
-        const char c = tab ? '\t' : enter ? '\r' : *text;
-        if (write(fd, &c, 1) != 1) return;
-        text += tab || enter;
+        const char *key = *text == '\\' && text[1] ? strchr(named, text[1]) : NULL;
+        if (write(fd, key ? &keys[key - named] : text, 1) != 1) return;
+        text += key != NULL;
     }
 }
 
