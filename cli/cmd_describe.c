@@ -31,7 +31,7 @@ static const cli_option options[] = {
      .letter = 'o',
      .kind = CLI_TEXT,
      .value = "FILE",
-     .help = "write here: .svg draws the architecture, .json and others as printed"},
+     .help = "write here: .svg draws the architecture, .json and .txt as printed"},
     {.name = "keys", .kind = CLI_FLAG, .help = "list the keys of the configuration"},
     {.name = "presets", .kind = CLI_FLAG, .help = "list the presets"},
     CLI_OPTION_JSON,
@@ -52,6 +52,7 @@ static int run(const cli_args *a) {
         return cli_print(status, text);
     }
     const char *path = cli_text(a, "output");
+    if (!cli_ending_is(path, ".svg .json .txt")) return qkv_status_exit_code(QKV_USAGE);
     char **set = cli_pairs(a);
     if (!set) return cli_fail(QKV_FAILED);
     qkv_describe_request request = {.model = a->n_rest ? a->rest[0] : NULL,

@@ -122,7 +122,7 @@ static qkv_status answer(const qkv_text_model *m, qkv_text prompt, qkv_generate_
     const qkv_status status =
         qkv_generate(m, prompt.data, prompt.len, o, json ? &text : NULL, &about);
     if (status == QKV_OK && json) print_json(text, &about);
-    if (status == QKV_OK || !json) putchar(end);
+    if (status == QKV_OK || (!json && about.tokens)) putchar(end);
     fflush(stdout);
     qkv_text_free(text);
     return status;

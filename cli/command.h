@@ -90,6 +90,9 @@ void cli_pairs_free(char **pairs);
 /* output.c: the same into a file, which is named when it cannot be written. */
 int cli_write_to(const char *path, qkv_status status, char *text);
 bool cli_ends_in(const char *text, const char *end);
+/* Has the path (NULL: none, which is fine) one of the endings ".svg .json", or none at all? False
+ * after a message: it would not hold what its name says. */
+bool cli_ending_is(const char *path, const char *endings);
 
 /* help.c */
 void cli_help_all(FILE *out);

@@ -9,6 +9,14 @@ bool cli_ends_in(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+bool cli_ending_is(const char *path, const char *endings) {
+    const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path,
+               *dot = path ? strrchr(name, '.') : NULL;
+    if (!dot || cli_among(endings, dot)) return true;
+    cli_usage_error("%s: cannot write \"%.20s\" files, only %s", path, dot, endings);
+    return false;
+}
+
 int cli_write_to(const char *path, qkv_status status, char *text) {
     if (status != QKV_OK) return cli_print(status, text);
     FILE *file = fopen(path, "w");

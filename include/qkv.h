@@ -551,6 +551,7 @@ typedef struct qkv_quantize_request {
     const char *model, *out; /* folders, different ones */
     const char *to;          /* "int8", "int4", "bf16" */
     const char *const *data; /* files to score both on, NULL at the end; NULL: none */
+    bool overwrite;          /* replace a model that is in `out` */
 } qkv_quantize_request;
 
 /* Writes the model with its matrices in fewer bits to another folder, which opens like any; tells

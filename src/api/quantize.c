@@ -122,6 +122,21 @@ static qkv_status measure_new(const qkv_quantize_request *r, side *after) {
     return status;
 }
 
+/* A model that is there already is not replaced unless that is asked for. */
+static qkv_status check_place(const qkv_quantize_request *r) {
+    qkv_buf path = {0};
+    qkv_status status = QKV_OK;
+    static const qkv_folder_item parts[] = {QKV_PART_CONFIG, QKV_PART_WEIGHTS};
+    for (size_t i = 0; i < 2 && status == QKV_OK && !r->overwrite; i++) {
+        status = qkv_folder_part(r->out, parts[i], &path);
+        if (status == QKV_OK && qkv_file_exists(path.data))
+            status = qkv_fail(QKV_USAGE, "%s is there already: another folder, or --overwrite",
+                              path.data);
+    }
+    qkv_buf_free(&path);
+    return status;
+}
+
 qkv_status qkv_quantize(const qkv_quantize_request *r, bool json, char **text) {
     qkv_weight_format to = QKV_WEIGHT_F32;
     qkv_text_model *m;
@@ -129,6 +144,7 @@ qkv_status qkv_quantize(const qkv_quantize_request *r, bool json, char **text) {
     if (!r->model || !r->out || !r->to || strcmp(r->model, r->out) == 0)
         return qkv_fail(QKV_USAGE, "a model is quantised from one folder into another one");
     QKV_TRY(format_of(r->to, &to));
+    QKV_TRY(check_place(r));
     QKV_TRY(qkv_text_model_open(r->model, &m));
     side before = {.bytes = size_of(r->model)}, after = {0};
     qkv_status status = take_scores(m, r->data, &before);
