@@ -360,9 +360,10 @@ typedef struct qkv_translate_options {
     const qkv_text *forbidden; /* words that must not occur, as the tokenizer writes them at a
                                   text's and at a word's begin */
     size_t n_forbidden;
-    bool no_unknown; /* never write the unknown token */
-    bool align;      /* fill `links` */
-    bool shortlist;  /* write only tokens that the training pairs make likely for this
+    int32_t no_repeat_ngram; /* n: no n tokens that stand together are written twice; 0: may be */
+    bool no_unknown;         /* never write the unknown token */
+    bool align;              /* fill `links` */
+    bool shortlist;          /* write only tokens that the training pairs make likely for this
                                   text: faster; log-probabilities are among those. The model must
                                   have a shortlist, as those trained here do */
 } qkv_translate_options;
