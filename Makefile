@@ -29,7 +29,7 @@ fuzz:
 	@sh fuzz/run.sh
 
 install: all
-	@cmake --install build --prefix $(PREFIX)
+	@cmake --install build --prefix $(PREFIX) --strip
 
 format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')

@@ -228,7 +228,7 @@ static qkv_status read_data(const qkv_bench_args *args, plan *p, qkv_encoded *ou
     QKV_TRY(qkv_corpus_read(&corpus, &spec));
     qkv_tokenizer *tok = NULL;
     qkv_status status = qkv_tokenizer_for(qkv_bench_text(args, "tokenizer", "word"), &corpus,
-                                          &p->config, false, &tok);
+                                          &p->config, false, NULL, &tok);
     if (status == QKV_OK) {
         const qkv_tokenise_spec how = qkv_tokenise_spec_of(&p->config);
         qkv_tokenise_counts counts;

@@ -1,9 +1,9 @@
 /* qkv attention DIR TEXT: what every layer and head looks at. */
 #include "command.h"
+#include "terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 static const cli_option options[] = {
@@ -11,18 +11,11 @@ static const cli_option options[] = {
      .letter = 'o',
      .kind = CLI_TEXT,
      .value = "FILE",
-     .help =
-         "write here: .svg is a picture, .html a page to point at, .json and others as printed"},
+     .help = "write here: .svg is a picture, .html a page to point at, .json and .txt as printed"},
     CLI_OPTION_TREES,
     CLI_OPTION_JSON,
     CLI_OPTION_THREADS,
 };
-
-static int terminal_columns(void) {
-    struct winsize size;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-    return 0;
-}
 
 static int show(const cli_args *a, const qkv_attention_parts *parts) {
     const char *path = cli_text(a, "output");
@@ -33,7 +26,7 @@ static int show(const cli_args *a, const qkv_attention_parts *parts) {
     if (path && cli_ends_in(path, ".html")) style.how = QKV_SHOW_HTML;
     if (!path) {
         style.colour = *cli_style_for(stdout).bold != 0;
-        style.columns = terminal_columns();
+        style.columns = cli_columns(STDOUT_FILENO);
         if (style.how == QKV_SHOW_TABLE) printf("%s\n%s\n\n", parts->title, parts->subtitle);
     }
     const qkv_status status = qkv_attention_show(parts, &style, &text);
@@ -44,12 +37,16 @@ static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     qkv_text_model *m;
     qkv_attention_parts parts;
+    if (!cli_ending_is(cli_text(a, "output"), ".svg .html .json .txt"))
+        return qkv_status_exit_code(QKV_USAGE);
     qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
     const qkv_text text = {a->rest[1], strlen(a->rest[1])};
     const qkv_text target = {a->n_rest > 2 ? a->rest[2] : "",
                              a->n_rest > 2 ? strlen(a->rest[2]) : 0};
     status = qkv_attention_of(m, &text, a->n_rest > 2 ? &target : NULL, &parts);
+    if (status == QKV_OK && qkv_text_model_cut(m))
+        cli_say(stderr, 5, "qkv: the text is longer than the model reads and was cut");
     qkv_text_model_close(m);
     if (status != QKV_OK) return cli_fail(status);
     const int code = show(a, &parts);

@@ -20,7 +20,8 @@ static const cli_option options[] = {
     {.name = "task",
      .kind = CLI_TEXT,
      .value = "T",
-     .help = "train: what for; qkv train --help lists the tasks",
+     .help = "train: what for",
+     .rows = qkv_task_row,
      .key = true},
     {.name = "data",
      .kind = CLI_LIST,
@@ -31,11 +32,6 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      .value = "TOK",
      .help = "tokenizer.json, model folder or kind",
-     .key = true},
-    {.name = "model",
-     .kind = CLI_TEXT,
-     .value = "DIR",
-     .help = "model folder to measure",
      .key = true},
     {.name = "batch-tokens",
      .kind = CLI_INT,
@@ -62,7 +58,7 @@ static int run(const cli_args *a) {
     if (a->n_rest == 0) {
         const char *name, *summary;
         for (size_t i = 0; qkv_bench_row(i, &name, &summary); i++)
-            printf("%-12s %s\n", name, summary);
+            cli_list_row(stdout, name, summary);
         return 0;
     }
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
@@ -82,6 +78,7 @@ const cli_command command_bench = {
     .about = "Measures on this machine, with nothing else running if you can. Without a name, "
              "lists them.",
     CLI_OPTIONS(options),
+    .first = qkv_bench_row,
     .max_rest = 1,
     .run = run,
 };

@@ -1,4 +1,5 @@
-/* qkv classify DIR: lines on stdin, one answer per line on stdout, in order, as they come. */
+/* qkv classify DIR: lines on stdin, or texts as arguments; one answer a line on stdout, in order, as
+ * they come. */
 #include "vectors.h"
 
 #include <string.h>
@@ -7,10 +8,28 @@ static const cli_option options[] = {
     {.name = "all",
      .kind = CLI_FLAG,
      .help = "every class with its probability, best first, TABs between"},
+    {.name = "top",
+     .kind = CLI_INT,
+     .value = "K",
+     .min = 1,
+     .max = 1e9,
+     .help = "the K likeliest classes, as --all does"},
+    {.name = "threshold",
+     .kind = CLI_REAL,
+     .value = "P",
+     .min = 0,
+     .max = 1,
+     .help = "only classes with at least this probability"},
+    {.name = "unknown",
+     .kind = CLI_TEXT,
+     .value = "NAME",
+     .initial = "unknown",
+     .help = "the answer where no class reaches the threshold"},
+    {.name = "keep", .kind = CLI_FLAG, .help = "after a TAB, the line itself"},
     {.name = "json",
      .kind = CLI_FLAG,
-     .help = "one JSON object per line: label, probability; with --all every class and its "
-             "probability"},
+     .help = "one JSON object per line: label, probability; with --all or --top the classes with "
+             "their probabilities; with --keep text"},
     CLI_OPTION_TREES,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
@@ -27,45 +46,84 @@ static size_t take_best(float *p, size_t n, float *value) {
     return best;
 }
 
-static void print_answer(const cli_args *a, const qkv_text_model *m, float *p, size_t classes) {
-    const bool all = cli_flag(a, "all"), json = cli_flag(a, "json");
-    for (size_t i = 0; i < (all ? classes : 1); i++) {
-        float value;
-        const char *label = qkv_text_model_label(m, take_best(p, classes, &value));
-        if (!json) {
-            printf("%s%s\t%.4f", i ? "\t" : "", label, (double)value);
-            continue;
-        }
-        fputs(i ? "," : all ? "{" : "{\"label\":", stdout);
-        cli_json_string(stdout, label, strlen(label));
-        printf("%s%.6g", all ? ":" : ",\"probability\":", (double)value);
+/* Answer i to a line: the class, or what stands for none. */
+static void print_class(const cli_args *a, size_t i, const char *label, double p) {
+    const bool json = cli_flag(a, "json"), many = cli_flag(a, "all") || cli_given(a, "top");
+    if (!json) {
+        printf("%s%s\t%.4f", i ? "\t" : "", label, p);
+        return;
     }
-    if (json) putchar('}');
+    if (i) putchar(',');
+    if (!many) fputs("\"label\":", stdout);
+    cli_json_string(stdout, label, strlen(label));
+    printf("%s%.6g", many ? ":" : ",\"probability\":", p);
 }
 
-static int answer(const cli_args *a, const qkv_text_model *m) {
-    cli_vectors v = {.compute = qkv_classify, .print = print_answer};
-    while (qkv_text_model_label(m, v.width)) v.width++;
-    return cli_vectors_run(a, m, &v);
+static size_t count_classes(const qkv_text_model *m) {
+    size_t n = 0;
+    while (qkv_text_model_label(m, n)) n++;
+    return n;
+}
+
+/* How many classes a line gets at most. */
+static size_t wanted(const cli_args *a, size_t classes) {
+    const size_t top = cli_given(a, "top") ? (size_t)cli_int(a, "top") : 1;
+    return cli_flag(a, "all") || top > classes ? classes : top;
+}
+
+static void print_classes(const cli_args *a, const qkv_text_model *m, float *p) {
+    const size_t classes = count_classes(m), n = wanted(a, classes);
+    const double threshold = cli_given(a, "threshold") ? cli_real(a, "threshold") : 0;
+    for (size_t i = 0; i < n; i++) {
+        float value;
+        const char *label = qkv_text_model_label(m, take_best(p, classes, &value));
+        if ((double)value < threshold && i) break;
+        if ((double)value < threshold) label = cli_text(a, "unknown");
+        print_class(a, i, label, (double)value);
+        if ((double)value < threshold) break;
+    }
+}
+
+static void print_answer(const cli_args *a, const qkv_text_model *m, const qkv_text *line,
+                         float *p) {
+    const bool json = cli_flag(a, "json"), keep = cli_flag(a, "keep"),
+               many = cli_flag(a, "all") || cli_given(a, "top");
+    if (json) putchar('{');
+    if (json && keep) {
+        fputs("\"text\":", stdout);
+        cli_json_string(stdout, line->data, line->len);
+        fputs(many ? ",\"classes\":{" : ",", stdout);
+    }
+    print_classes(a, m, p);
+    if (json) fputs(keep && many ? "}}" : "}", stdout);
+    if (json || !keep) return;
+    putchar('\t');
+    fwrite(line->data, 1, line->len, stdout);
 }
 
 static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    if (cli_given(a, "unknown") && !cli_given(a, "threshold"))
+        return cli_usage_error("--unknown names what stays under a threshold: --threshold P");
     qkv_text_model *m;
     const qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
-    const int code = answer(a, m);
+    const cli_vectors v = {
+        .width = count_classes(m), .compute = qkv_classify, .print = print_answer};
+    const int code = cli_vectors_run(a, m, &v);
     qkv_text_model_close(m);
     return code;
 }
 
 const cli_command command_classify = {
-    .usage = "DIR [options] < lines",
+    .usage = "DIR [TEXT…] [options] < lines",
     .examples = "echo \"a fine film\" | qkv classify reviews\n"
+                "qkv classify reviews \"a fine film\" \"a dull one\"\n"
+                "qkv classify reviews --threshold 0.9 --unknown unsure --keep < lines.txt\n"
                 "qkv classify reviews --all --json < lines.txt > classes.jsonl\n",
-    .about = "Prints label<TAB>probability for each line.",
+    .about = "Prints label<TAB>probability for each line, or for each text that is an argument.",
     CLI_OPTIONS(options),
     .min_rest = 1,
-    .max_rest = 1,
+    .max_rest = 100000,
     .run = run,
 };

@@ -2,6 +2,7 @@
  * shows some answers; one act for each task, a row in the table of acts. */
 #include "command.h"
 #include "live.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -12,11 +13,11 @@
 #include <unistd.h>
 
 static const cli_option options[] = {
-    {.name = "out",
-     .letter = 'o',
+    {.name = "keep",
      .kind = CLI_TEXT,
      .value = "DIR",
-     .help = "keep data and models here (default: a temporary folder)"},
+     .help = "keep data and models here (default: they go when the demo ends)"},
+    {.name = "out", .letter = 'o', .kind = CLI_TEXT, .value = "DIR", .help = "the same as --keep"},
     {.name = "seed",
      .kind = CLI_INT,
      .value = "N",
@@ -52,6 +53,11 @@ typedef struct act {
 
 /* ---- answers ---- */
 
+/* A row of answers: "  pos  99.1 %  the question". */
+static void print_answer(const char *answer, const char *question) {
+    cli_say(stdout, (int)strlen(answer) + 4, "  %s  %s", answer, question);
+}
+
 static void print_score(int right, int n) {
     printf("  … %.1f %% of %d are right\n\n", 100.0 * right / n, n);
 }
@@ -65,12 +71,18 @@ static qkv_status classify(qkv_text_model *m, const row *rows, int n) {
         if (status != QKV_OK) return status;
         const char *label = qkv_text_model_label(m, p[1] > p[0]);
         right += strcmp(label, rows[i].answer) == 0;
-        if (i < SHOWN)
-            printf("  %-4s %5.1f %%  %s\n", label, 100 * (double)(p[1] > p[0] ? p[1] : p[0]),
-                   rows[i].question);
+        char shown[64];
+        snprintf(shown, sizeof shown, "%-4s %5.1f %%", label,
+                 100 * (double)(p[1] > p[0] ? p[1] : p[0]));
+        if (i < SHOWN) print_answer(shown, rows[i].question);
     }
     print_score(right, n);
     return QKV_OK;
+}
+
+static void print_looking(const char *question, const char *picture) {
+    cli_say(stdout, 0, "Where it looks while it reads \"%s\":", question);
+    printf("\n%s\n", picture);
 }
 
 /* What each digit looked at while it was written: the translator's cross-attention. */
@@ -79,15 +91,15 @@ static qkv_status picture(const qkv_text_model *m, const row *r) {
     qkv_status status =
         qkv_attention_of(m, &(qkv_text){r->question, strlen(r->question)}, NULL, &parts);
     if (status != QKV_OK) return status;
-    const qkv_attention_style style = {.colour = *cli_style_for(stdout).bold != 0};
+    const qkv_attention_style style = {.colour = *cli_style_for(stdout).bold != 0,
+                                       .columns = cli_columns(STDOUT_FILENO)};
     for (size_t i = 0; i < parts.n && status == QKV_OK; i++) {
         if (strcmp(parts.at[i].name, "cross") != 0) continue;
         qkv_attention_parts one = parts;
         char *text = NULL;
         one.at = &parts.at[i], one.n = 1;
         status = qkv_attention_show(&one, &style, &text);
-        if (status == QKV_OK)
-            printf("Where it looks while it reads \"%s\":\n\n%s\n", r->question, text);
+        if (status == QKV_OK) print_looking(r->question, text);
         qkv_text_free(text);
     }
     qkv_attention_free(&parts);
@@ -108,7 +120,9 @@ static qkv_status translate(qkv_text_model *m, const row *rows, int n) {
         const bool good = strcmp(out.at[i].text, rows[i].answer) == 0;
         right += good;
         if (shown < 0 && good && strlen(rows[i].question) < PICTURE_BYTES) shown = i;
-        if (i < SHOWN) printf("  %-12s %s\n", out.at[i].text, rows[i].question);
+        char answer[64];
+        snprintf(answer, sizeof answer, "%-11s", out.at[i].text);
+        if (i < SHOWN) print_answer(answer, rows[i].question);
     }
     qkv_translations_free(&out);
     print_score(right, n);
@@ -119,8 +133,8 @@ static const act acts[] = {
     {.data = "reviews",
      .task = "classify",
      .train_rows = 8000,
-     .intro = "A Transformer learns to tell good reviews from bad ones. The reviews are synthetic: "
-              "some remarks, then a\nverdict that counts; words alone do not tell it (\"anything "
+     .intro = "A classifier learns to tell good reviews from bad ones. The reviews are synthetic: "
+              "some remarks, then a verdict that counts; words alone do not tell it (\"anything "
               "but dull\").",
      .set = {"tokenizer=word", "d_model=64", "layers=2", "heads=4", "d_ff=128", "max_len=64",
              "epochs=20", "batch_tokens=1024", "lr=0.002", "dropout=0.1"},
@@ -130,7 +144,8 @@ static const act acts[] = {
     {.data = "numbers",
      .task = "translate",
      .train_rows = 20000,
-     .intro = "Another learns to read numbers and dates in English, German and French words and to "
+     .intro = "A translator, a Transformer, learns to read numbers and dates in English, German "
+              "and French words and to "
               "write them in digits.",
      .set = {"tokenizer=bpe", "vocab_size=160", "d_model=64", "layers=2", "heads=4", "d_ff=256",
              "max_len=96", "position=rope", "norm_kind=rms", "optimizer=muon", "lr=0.01",
@@ -151,6 +166,19 @@ static void path_in(const demo *d, const act *a, const char *name, char path[PAT
     snprintf(path, PATH, "%s/%s%s", d->folder, a->data, name);
 }
 
+/* What goes on, without the hint to a folder that will not stay. */
+typedef struct stage {
+    cli_live live;
+    bool temporary;
+} stage;
+
+static bool show(void *user, const qkv_progress *p) {
+    static const qkv_progress alive = {.kind = QKV_PROGRESS_ALIVE};
+    stage *s = user;
+    const bool hint = p->kind == QKV_PROGRESS_NOTE && strncmp(p->text, "use it", 6) == 0;
+    return cli_live_show(&s->live, s->temporary && hint ? &alive : p);
+}
+
 static qkv_status train(const demo *d, const act *a) {
     char seed[32], data[PATH], model[PATH];
     const char *set[sizeof a->set / sizeof *a->set + 1];
@@ -162,17 +190,19 @@ static qkv_status train(const demo *d, const act *a) {
     path_in(d, a, ".train.tsv", data);
     path_in(d, a, "", model);
     const char *const files[] = {data, NULL};
-    cli_live live;
-    cli_live_begin(&live, false);
+    stage s = {.temporary = d->temporary};
+    cli_live_begin(&s.live, false);
+    cli_live_catch();
     const qkv_train_request request = {.task = a->task,
                                        .train = files,
                                        .out = model,
                                        .set = set,
                                        .overwrite = true,
-                                       .progress = cli_live_show,
-                                       .user = &live};
+                                       .columns = cli_columns(STDERR_FILENO),
+                                       .progress = show,
+                                       .user = &s};
     const qkv_status status = qkv_train(&request);
-    cli_live_end(&live);
+    cli_live_end(&s.live);
     return status;
 }
 
@@ -215,7 +245,7 @@ static qkv_status perform(const demo *d, const act *a) {
     char train_path[PATH], test_path[PATH];
     path_in(d, a, ".train.tsv", train_path);
     path_in(d, a, ".test.tsv", test_path);
-    puts(a->intro);
+    cli_say(stdout, 0, "%s", a->intro);
     fflush(stdout);
     qkv_status status =
         qkv_demo_write(a->data, (uint64_t)d->seed, a->train_rows, false, train_path);
@@ -245,9 +275,9 @@ static bool open_folder(demo *d, const char *out) {
 }
 
 static void say_goodbye(const demo *d, long long seconds) {
-    printf("%lld seconds in all.", seconds);
-    if (!d->temporary) printf(" Try the models:");
-    putchar('\n');
+    printf("%lld seconds in all.\n", seconds);
+    puts(d->temporary ? "Keep the models and try them yourself:\n  qkv demo --keep DIR"
+                      : "Try the models:");
     for (size_t i = 0; i < CLI_COUNT(acts) && !d->temporary; i++) {
         char model[PATH], command[PATH + 200];
         path_in(d, &acts[i], "", model);
@@ -256,13 +286,14 @@ static void say_goodbye(const demo *d, long long seconds) {
                  at + 2);
         printf("  %s\n", command);
     }
-    puts("Your own text:  qkv train classify --train FILE --out DIR   (rows: label<TAB>text)");
+    puts("Your own text, in rows of label<TAB>text:\n"
+         "  qkv train classify --train FILE --out DIR");
 }
 
 static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     demo d = {.seed = cli_int(a, "seed")};
-    if (!open_folder(&d, cli_text(a, "out"))) {
+    if (!open_folder(&d, cli_text(a, cli_given(a, "keep") ? "keep" : "out"))) {
         fprintf(stderr, "qkv: no folder for the demo could be made\n");
         return qkv_status_exit_code(QKV_FAILED);
     }
@@ -277,7 +308,7 @@ static int run(const cli_args *a) {
 const cli_command command_demo = {
     .usage = "[options]",
     .examples = "qkv demo\n"
-                "qkv demo --out my-demo\n",
+                "qkv demo --keep my-demo\n",
     .about = "Needs no data and no network; a minute or two on two cores.",
     CLI_OPTIONS(options),
     .run = run,

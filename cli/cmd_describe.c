@@ -10,7 +10,8 @@ static const cli_option options[] = {
      .letter = 'p',
      .kind = CLI_TEXT,
      .value = "NAME",
-     .help = "start from a preset; --presets lists them"},
+     .help = "start from a preset; --presets lists them",
+     .rows = cli_preset_row},
     {.name = "set",
      .letter = 's',
      .kind = CLI_EACH,
@@ -34,7 +35,7 @@ static const cli_option options[] = {
      .letter = 'o',
      .kind = CLI_TEXT,
      .value = "FILE",
-     .help = "write here: .svg draws the architecture, .json and others as printed"},
+     .help = "write here: .svg draws the architecture, .json and .txt as printed"},
     {.name = "keys", .kind = CLI_FLAG, .help = "list the keys of the configuration"},
     {.name = "presets", .kind = CLI_FLAG, .help = "list the presets"},
     CLI_OPTION_JSON,
@@ -43,7 +44,7 @@ static const cli_option options[] = {
 static int list_presets(void) {
     const char *name, *summary, *assignments;
     for (size_t i = 0; qkv_preset_row(i, &name, &summary, &assignments); i++)
-        printf("%-12s %s\n%-12s %s\n", name, summary, "", assignments);
+        cli_list_row(stdout, name, summary), cli_list_row(stdout, "", assignments);
     return 0;
 }
 
@@ -94,6 +95,7 @@ static int run(const cli_args *a) {
     if (cli_flag(a, "presets")) return list_presets();
     if (cli_flag(a, "keys")) return list_keys(cli_flag(a, "json"));
     const char *path = cli_text(a, "output");
+    if (!cli_ending_is(path, ".svg .json .txt")) return qkv_status_exit_code(QKV_USAGE);
     char **set = cli_pairs(a);
     if (!set) return cli_fail(QKV_FAILED);
     qkv_describe_request request = {.model = a->n_rest ? a->rest[0] : NULL,

@@ -15,8 +15,10 @@ static const cli_option options[] = {
     CLI_OPTION_THREADS,
 };
 
-static void print_vector(const cli_args *a, const qkv_text_model *m, float *v, size_t width) {
-    (void)m;
+static void print_vector(const cli_args *a, const qkv_text_model *m, const qkv_text *line,
+                         float *v) {
+    const size_t width = qkv_embed_width(m);
+    (void)line;
     const bool json = cli_flag(a, "json");
     for (size_t i = 0; i < width; i++)
         printf("%s%.*g",
@@ -40,7 +42,7 @@ static int run(const cli_args *a) {
 }
 
 const cli_command command_embed = {
-    .usage = "DIR [options] < lines",
+    .usage = "DIR [TEXT…] [options] < lines",
     .examples = "echo \"a fine film\" | qkv embed reviews\n"
                 "qkv embed reviews --json < lines.txt > vectors.jsonl\n",
     .about =
@@ -50,6 +52,6 @@ const cli_command command_embed = {
         "whatever stands beside it.",
     CLI_OPTIONS(options),
     .min_rest = 1,
-    .max_rest = 1,
+    .max_rest = 100000,
     .run = run,
 };

@@ -1,9 +1,12 @@
 /* qkv generate DIR --prompt TEXT: what the model writes after the prompt, as it comes. */
 #include "command.h"
 #include "input_lines.h"
+#include "terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 static const cli_option options[] = {
@@ -65,8 +68,14 @@ static const cli_option options[] = {
     {.name = "seed",
      .kind = CLI_INT,
      .value = "S",
+     .help = "the same seed, the same text (default: a fresh one, said on stderr)"},
+    {.name = "samples",
+     .kind = CLI_INT,
+     .value = "N",
      .initial = "1",
-     .help = "the same seed, the same text"},
+     .min = 1,
+     .max = 1e6,
+     .help = "texts for a prompt, an empty line between; the seeds are S, S + 1, …"},
     {.name = "min-tokens",
      .kind = CLI_INT,
      .value = "N",
@@ -90,7 +99,7 @@ static const cli_option options[] = {
     {.name = "echo", .kind = CLI_FLAG, .help = "print the prompt first"},
     {.name = "json",
      .kind = CLI_FLAG,
-     .help = "one JSON object a prompt: text, tokens, log_prob, end, rates"},
+     .help = "one JSON object a text: text, tokens, log_prob, end, rates, seed"},
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
 };
@@ -101,16 +110,26 @@ static bool print_piece(void *user, const char *text, size_t len) {
     return fflush(stdout) == 0; /* nobody reads any more: stop */
 }
 
-static void print_json(const char *text, const qkv_generated *g) {
+static void print_json(const char *text, const qkv_generated *g, uint64_t seed) {
     static const char *const ends[] = {"tokens", "text", "stop", "callback"};
     const double rest = g->seconds - g->prompt_seconds;
     printf("{\"text\":");
     cli_json_string(stdout, text, strlen(text));
     printf(",\"prompt_tokens\":%zu,\"tokens\":%zu,\"log_prob\":%.6g,\"end\":\"%s\"",
            g->prompt_tokens, g->tokens, g->log_prob, ends[g->end]);
-    printf(",\"prompt_tokens_per_s\":%.6g,\"tokens_per_s\":%.6g}",
+    printf(",\"prompt_tokens_per_s\":%.6g,\"tokens_per_s\":%.6g",
            g->prompt_seconds > 0 ? (double)g->prompt_tokens / g->prompt_seconds : 0,
            rest > 0 && g->tokens > 1 ? (double)(g->tokens - 1) / rest : 0);
+    printf(",\"seed\":%llu}", (unsigned long long)seed);
+}
+
+/* A seed short enough to be typed. Drawn where nothing repeats; said, so that it can be. */
+static uint64_t fresh_seed(bool matters) {
+    uint32_t seed = 0;
+    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) seed = (uint32_t)time(NULL);
+    seed %= 1000000000;
+    if (matters) cli_say(stderr, 5, "qkv: --seed %u repeats this", (unsigned)seed);
+    return seed;
 }
 
 static qkv_status answer(const qkv_text_model *m, qkv_text prompt, qkv_generate_options *o,
@@ -121,10 +140,24 @@ static qkv_status answer(const qkv_text_model *m, qkv_text prompt, qkv_generate_
     if (!json && cli_flag(a, "echo")) fwrite(prompt.data, 1, prompt.len, stdout);
     const qkv_status status =
         qkv_generate(m, prompt.data, prompt.len, o, json ? &text : NULL, &about);
-    if (status == QKV_OK && json) print_json(text, &about);
-    if (status == QKV_OK || !json) putchar(end);
+    if (status == QKV_OK && json) print_json(text, &about, o->seed);
+    if (status == QKV_OK || (!json && about.tokens)) putchar(end);
     fflush(stdout);
     qkv_text_free(text);
+    return status;
+}
+
+/* As many texts as were asked for, each with a seed of its own. */
+static qkv_status answer_each(const qkv_text_model *m, qkv_text prompt,
+                              const qkv_generate_options *o, const cli_args *a, char end) {
+    const int64_t samples = cli_int(a, "samples");
+    qkv_generate_options own = *o;
+    qkv_status status = QKV_OK;
+    for (int64_t i = 0; i < samples && status == QKV_OK; i++) {
+        if (i && end == '\n' && !cli_flag(a, "json")) putchar(end);
+        own.seed = o->seed + (uint64_t)i;
+        status = answer(m, prompt, &own, a, end);
+    }
     return status;
 }
 
@@ -132,10 +165,11 @@ static int answer_all(const qkv_text_model *m, qkv_generate_options *o, const cl
     cli_lines lines = cli_lines_of(a);
     const char *prompt = cli_text(a, "prompt");
     qkv_status status = QKV_OK;
-    if (prompt) status = answer(m, (qkv_text){prompt, strlen(prompt)}, o, a, cli_lines_end(&lines));
+    if (prompt)
+        status = answer_each(m, (qkv_text){prompt, strlen(prompt)}, o, a, cli_lines_end(&lines));
     while (!prompt && status == QKV_OK && cli_lines_next(&lines, STDIN_FILENO))
         for (size_t i = 0; i < lines.n && status == QKV_OK; i++)
-            status = answer(m, lines.line[i], o, a, cli_lines_end(&lines));
+            status = answer_each(m, lines.line[i], o, a, cli_lines_end(&lines));
     cli_lines_free(&lines);
     return status == QKV_OK ? 0 : cli_fail(status);
 }
@@ -171,6 +205,7 @@ static int run(const cli_args *a) {
     const qkv_status status = qkv_text_model_open(a->rest[0], &m);
     int code = status == QKV_OK ? 0 : cli_fail(status);
     if (status == QKV_OK) {
+        if (!cli_given(a, "seed")) o.seed = fresh_seed(o.temperature > 0);
         code = answer_all(m, &o, a);
         qkv_text_model_close(m);
     }
@@ -181,6 +216,7 @@ static int run(const cli_args *a) {
 const cli_command command_generate = {
     .usage = "DIR --prompt TEXT [options]",
     .examples = "qkv generate bard --prompt \"ROMEO:\" --tokens 200\n"
+                "qkv generate bard --prompt \"ROMEO:\" --samples 5 --seed 1\n"
                 "qkv generate bard --prompt \"ROMEO:\" --temperature 0 --stop JULIET\n",
     .about = "Writes text that goes on from the prompt, as it comes.",
     CLI_OPTIONS(options),

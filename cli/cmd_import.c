@@ -12,7 +12,7 @@ static const cli_option options[] = {
 
 static int list_formats(void) {
     const char *name, *summary;
-    for (size_t i = 0; qkv_import_row(i, &name, &summary); i++) printf("%-12s %s\n", name, summary);
+    for (size_t i = 0; qkv_import_row(i, &name, &summary); i++) cli_list_row(stdout, name, summary);
     return 0;
 }
 

@@ -13,6 +13,7 @@ static const cli_option options[] = {
      .kind = CLI_LIST,
      .value = "FILE",
      .help = "score the model before and after on this: one file, or source and target"},
+    {.name = "overwrite", .kind = CLI_FLAG, .help = "replace the model that is in OUT"},
     CLI_OPTION_JSON,
     CLI_OPTION_THREADS,
 };
@@ -20,8 +21,11 @@ static const cli_option options[] = {
 static int run(const cli_args *a) {
     if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
     const char **files = cli_list(a, "data");
-    const qkv_quantize_request request = {
-        .model = a->rest[0], .out = a->rest[1], .to = cli_text(a, "to"), .data = files};
+    const qkv_quantize_request request = {.model = a->rest[0],
+                                          .out = a->rest[1],
+                                          .to = cli_text(a, "to"),
+                                          .data = files,
+                                          .overwrite = cli_flag(a, "overwrite")};
     char *text = NULL;
     qkv_quantization done;
     qkv_status status = qkv_quantize(&request, &done);

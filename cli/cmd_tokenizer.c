@@ -39,13 +39,45 @@ static const cli_option encode_options[] = {
      .min = 0,
      .max = 1e9,
      .help = "fill a line up to N tokens with the padding token"},
+    {.name = "mask",
+     .kind = CLI_FLAG,
+     .help = "after a TAB, 1 for each token and 0 for each padding"},
+    {.name = "json",
+     .kind = CLI_FLAG,
+     .help = "one JSON object per line: ids; begin, end, mask where asked for; cut"},
     {.name = "explain",
      .kind = CLI_FLAG,
      .help = "tell step by step how each line becomes tokens, instead of printing ids"},
     CLI_OPTION_THREADS,
 };
 
-static void print_encoding(const qkv_encoding *e) {
+/* How an encoding is printed. */
+typedef struct encoding_form {
+    bool json, mask;
+} encoding_form;
+
+static void print_array(const char *name, const qkv_encoding *e, const uint32_t *values) {
+    if (!values) return;
+    printf(",\"%s\":[", name);
+    for (size_t i = 0; i < e->n; i++) printf("%s%u", i ? "," : "", (unsigned)values[i]);
+    putchar(']');
+}
+
+static void print_mask(const qkv_encoding *e, const char *between) {
+    for (size_t i = 0; i < e->n; i++) printf("%s%d", i ? between : "", !e->mask || e->mask[i]);
+}
+
+static void print_json(const qkv_encoding *e, bool mask) {
+    fputs("{\"ids\":[", stdout);
+    for (size_t i = 0; i < e->n; i++) printf("%s%d", i ? "," : "", e->ids[i]);
+    putchar(']');
+    print_array("begin", e, e->begin);
+    print_array("end", e, e->end);
+    if (mask) fputs(",\"mask\":[", stdout), print_mask(e, ","), putchar(']');
+    printf(",\"cut\":%s}\n", e->cut ? "true" : "false");
+}
+
+static void print_encoding(const qkv_encoding *e, bool mask) {
     char text[64];
     for (size_t i = 0; i < e->n; i++) {
         const int n = e->begin ? snprintf(text, sizeof text, "%s%d:%u-%u", i ? " " : "", e->ids[i],
@@ -53,11 +85,13 @@ static void print_encoding(const qkv_encoding *e) {
                                : snprintf(text, sizeof text, "%s%d", i ? " " : "", e->ids[i]);
         fwrite(text, 1, (size_t)n, stdout);
     }
+    if (mask) putchar('\t'), print_mask(e, " ");
     putchar('\n');
 }
 
 static qkv_status encode_block(const qkv_tokenizer *tok, const qkv_encode_options *options,
-                               const cli_lines *l, qkv_encoding **out, size_t *n_out) {
+                               encoding_form form, const cli_lines *l, qkv_encoding **out,
+                               size_t *n_out) {
     if (*n_out < l->n) {
         qkv_encoding *grown = realloc(*out, l->n * sizeof *grown);
         if (!grown) return QKV_FAILED;
@@ -66,7 +100,11 @@ static qkv_status encode_block(const qkv_tokenizer *tok, const qkv_encode_option
         *n_out = l->n;
     }
     const qkv_status status = qkv_tokenizer_encode_batch(tok, l->line, l->n, options, *out);
-    for (size_t i = 0; i < l->n && status == QKV_OK; i++) print_encoding(*out + i);
+    for (size_t i = 0; i < l->n && status == QKV_OK; i++)
+        if (form.json)
+            print_json(*out + i, form.mask);
+        else
+            print_encoding(*out + i, form.mask);
     fflush(stdout);
     return status;
 }
@@ -97,12 +135,15 @@ static int run_encode(const cli_args *a) {
                                   .dropout = cli_real(a, "dropout"),
                                   .seed = (uint64_t)cli_int(a, "seed"),
                                   .max_tokens = (size_t)cli_int(a, "max-tokens")};
+    const encoding_form form = {.json = cli_flag(a, "json"),
+                                .mask = cli_flag(a, "mask") ||
+                                        (cli_flag(a, "json") && cli_given(a, "pad"))};
     cli_lines lines = {0};
     qkv_encoding *out = NULL;
     size_t n = 0;
     while (status == QKV_OK && cli_lines_next(&lines, STDIN_FILENO)) {
         status = cli_flag(a, "explain") ? explain_block(tok, &lines)
-                                        : encode_block(tok, &options, &lines, &out, &n);
+                                        : encode_block(tok, &options, form, &lines, &out, &n);
         options.stream++; /* each block has random numbers of its own */
     }
     for (size_t i = 0; i < n; i++) qkv_encoding_free(&out[i]);
@@ -158,6 +199,18 @@ static bool parse_ids(const qkv_text *line, size_t number, int32_t **ids, size_t
     }
 }
 
+/* Ids that no token has are refused, not left out. */
+static bool check_ids(const qkv_tokenizer *tok, const int32_t *ids, size_t n, size_t number) {
+    const size_t size = qkv_tokenizer_size(tok);
+    for (size_t i = 0; i < n; i++)
+        if ((size_t)ids[i] >= size) {
+            cli_usage_error("line %zu: there is no token %d; the tokenizer's ids are 0 to %zu",
+                            number, (int)ids[i], size - 1);
+            return false;
+        }
+    return true;
+}
+
 static int run_decode(const cli_args *a) {
     qkv_tokenizer *tok;
     qkv_status status = qkv_tokenizer_open(a->rest[0], &tok);
@@ -171,6 +224,7 @@ static int run_decode(const cli_args *a) {
             char *text;
             size_t len;
             if (!(ok = parse_ids(&lines.line[i], ++number, &ids, &cap, &n))) break;
+            if (!(ok = check_ids(tok, ids, n, number))) break;
             status = qkv_tokenizer_text(tok, ids, n, cli_flag(a, "keep-special"), &text, &len);
             if (status != QKV_OK) break;
             fwrite(text, 1, len, stdout);

@@ -1,6 +1,8 @@
 /* qkv tokenizer train: learn a vocabulary from text files and write it as tokenizer.json. */
 #include "command.h"
 #include "input_lines.h"
+#include "live.h"
+#include "terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,10 +105,8 @@ static const char *const plain_specials[] = {"<pad>", "<unk>", "<s>", "</s>"};
 static const char *const bert_specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
 static void show_progress(void *user, const char *stage, double share) {
-    (void)user;
-    fprintf(stderr, "\r\033[K%s", stage);
-    if (share > 0) fprintf(stderr, " %.0f %%", 100 * share);
-    fflush(stderr);
+    const qkv_progress p = {.kind = QKV_PROGRESS_PHASE, .text = stage, .share = share};
+    (void)cli_live_show(user, &p);
 }
 
 static double seconds(void) {
@@ -130,22 +130,26 @@ static void report(const cli_args *a, const qkv_tok_train *spec, const qkv_token
                    double time) {
     const size_t size = qkv_tokenizer_size(tok);
     if (*spec->capped && spec->kind != QKV_TOK_CHAR)
-        fprintf(stderr, "qkv: note: the text supports %zu tokens, fewer than the %zu asked for\n",
+        cli_say(stderr, 5, "qkv: note: the text supports %zu tokens, fewer than the %zu asked for",
                 size, spec->vocab_size);
     if (cli_flag(a, "json"))
         printf("{\"kind\": \"%s\", \"size\": %zu, \"capped\": %s, \"seconds\": %.3f}\n",
                kinds[spec->kind].name, size, *spec->capped ? "true" : "false", time);
     else
-        printf("%s: %s, %zu tokens, learned in %.2f s\n", cli_text(a, "out"),
-               kinds[spec->kind].name, size, time);
+        cli_say(stdout, 2, "%s: %s, %zu tokens, learned in %.2f s", cli_text(a, "out"),
+                kinds[spec->kind].name, size, time);
 }
 
 static int train(const cli_args *a, qkv_tok_train *spec) {
     qkv_tokenizer *tok;
     cli_files files = {.names = a->rest, .keep_ends = spec->kind == QKV_TOK_CHAR};
     const double start = seconds();
+    cli_live live;
+    cli_live_begin(&live, spec->progress == NULL);
+    spec->user = &live;
+    if (spec->progress) spec->progress(&live, "reading", 0);
     qkv_status status = qkv_tokenizer_train(spec, cli_files_next, &files, &tok);
-    if (spec->progress) fputs("\r\033[K", stderr);
+    cli_live_end(&live);
     const int code = cli_files_close(&files);
     if (!code && status == QKV_OK) {
         status = qkv_tokenizer_save(tok, cli_text(a, "out"));

@@ -2,9 +2,11 @@
  * which the library knows. */
 #include "command.h"
 #include "live.h"
+#include "terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const cli_option options[] = {
     {.name = "train",
@@ -25,7 +27,8 @@ static const cli_option options[] = {
     {.name = "preset",
      .kind = CLI_TEXT,
      .value = "NAME",
-     .help = "sizes to start from (qkv describe --presets); else chosen from the data"},
+     .help = "sizes to start from (qkv describe --presets); else chosen from the data",
+     .rows = cli_preset_row},
     {.name = "config",
      .kind = CLI_TEXT,
      .value = "FILE",
@@ -73,6 +76,7 @@ static int run(const cli_args *a) {
     const char **train = cli_list(a, "train"), **valid = cli_list(a, "valid");
     cli_live live;
     cli_live_begin(&live, cli_flag(a, "quiet"));
+    cli_live_catch();
     const qkv_train_request request = {.task = a->rest[0],
                                        .train = train,
                                        .valid = valid,
@@ -82,6 +86,7 @@ static int run(const cli_args *a) {
                                        .init = cli_text(a, "init"),
                                        .set = (const char *const *)set,
                                        .overwrite = cli_flag(a, "overwrite"),
+                                       .columns = cli_columns(STDERR_FILENO),
                                        .progress = cli_live_show,
                                        .user = &live};
     char *text = NULL;
@@ -98,18 +103,18 @@ static int run(const cli_args *a) {
 
 const cli_command command_train = {
     .usage = "TASK --train FILE… --out DIR [options]",
-    .examples =
-        "qkv train classify --train reviews.tsv --out reviews\n"
-        "qkv train classify --train tickets.csv.gz --text Subject --label Queue --out queues\n"
-        "qkv train translate --train train.de train.en --valid val.de val.en --out de-en\n"
-        "qkv train lm --train shakespeare.txt --tokenizer char --out bard --minutes 10\n",
-    .about =
-        "Everything has a default chosen from the size of the data. Ctrl-C saves and stops; the "
-        "same command\ngoes on from there and ends with the same bits as a run never stopped.",
+    .examples = "qkv train classify --train reviews.tsv --out reviews\n"
+                "qkv train classify --train q.csv.gz --text Subject --label Queue --out q\n"
+                "qkv train translate --train train.de train.en --out de-en\n"
+                "qkv train tag --train names.conll --out names\n"
+                "qkv train lm --train shakespeare.txt --out bard --minutes 10\n",
+    .about = "All else is chosen from the data. Ctrl-C saves and stops; the same command goes on "
+             "from there and ends with the same bits as a run never stopped.",
     CLI_OPTIONS(options),
     .keys = CLI_KEYS_TRAINING | CLI_KEYS_MODEL,
     .no_keys = "task classes", /* from the command and from the data */
     .first = qkv_task_row,
+    .everyday = "train valid out init minutes epochs tokenizer",
     .max_rest = 1,
     .run = run,
 };

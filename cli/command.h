@@ -14,16 +14,25 @@ typedef struct cli_entry {
     const cli_command *command;
 } cli_entry;
 
+/* A command as it was called: "qkv tokenizer train". */
+typedef struct cli_named {
+    const char *path, *summary;
+    const cli_command *command;
+} cli_named;
+
 struct cli_command {
     const char *usage;    /* after the command's name: "DIR --data F… [options]" */
     const char *examples; /* lines, each ending in '\n'; the help opens with them */
-    const char *about;    /* a paragraph or two, wrapped by hand; may be NULL */
+    const char *about;    /* a paragraph or two; may be NULL */
     const cli_option *options;
     size_t n_options;
     unsigned keys;       /* CLI_KEYS_…: the tables of the library whose keys are options too */
     const char *no_keys; /* but not these, which the command finds out itself: "task classes" */
     /* the rows, of a table of the library, that the first plain argument names one of; or NULL */
-    bool (*first)(size_t i, const char **name, const char **summary);
+    cli_rows_fn *first;
+    /* the options that the short help shows: "train out"; the whole one then comes with --help all,
+     * and that of a row of `first` with its name. NULL: there is only one help */
+    const char *everyday;
     size_t min_rest, max_rest;     /* how many plain arguments */
     int (*run)(const cli_args *a); /* returns the exit code */
     const cli_entry
@@ -69,6 +78,8 @@ int cli_print(qkv_status status, char *text);
 void cli_json_string(FILE *out, const char *text, size_t len);
 
 /* keys.c */
+/* Presets: a cli_rows_fn. */
+bool cli_preset_row(size_t i, const char **name, const char **summary);
 /* All options of a command: its own rows, then those of the tables of keys it asks for. */
 size_t cli_rows(const cli_command *c, const cli_option **out);
 /* What was given for options that are keys, as "name=value", NULL at the end;
@@ -85,10 +96,18 @@ qkv_show cli_show(const cli_args *a);
 /* output.c: the same into a file, which is named when it cannot be written. */
 int cli_write_to(const char *path, qkv_status status, char *text);
 bool cli_ends_in(const char *text, const char *end);
+/* Has the path (NULL: none, which is fine) one of the endings ".svg .json", or none at all? False
+ * after a message: it would not hold what its name says. */
+bool cli_ending_is(const char *path, const char *endings);
 
 /* help.c */
 void cli_help_all(FILE *out);
-void cli_help(FILE *out, const char *path, const char *summary, const cli_command *c);
+/* topic: "all", the name of a row of c->first, or NULL. */
+void cli_help(FILE *out, const cli_named *e, const char *topic);
+/* Is `name` one of the words, which blanks separate? */
+bool cli_among(const char *words, const char *name);
+/* A row of a list: "name         what it is", broken where `out` is a terminal. */
+void cli_list_row(FILE *out, const char *name, const char *summary);
 
 /* man.c: writes qkv.1 and a page for each command into a folder that exists. */
 int cli_man_pages(const char *folder);

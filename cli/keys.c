@@ -13,13 +13,6 @@ typedef struct rows {
     size_t n;
 } rows;
 
-static bool among(const char *words, const char *name) {
-    const size_t n = strlen(name);
-    for (const char *at = words; at && (at = strstr(at, name)); at += n)
-        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return true;
-    return false;
-}
-
 static bool has_own(const cli_command *c, const char *name) {
     for (size_t i = 0; i < c->n_options; i++)
         if (strcmp(c->options[i].name, name) == 0) return true;
@@ -80,12 +73,42 @@ static const char *initial(const qkv_key *k) {
     return copy(text);
 }
 
+/* ---- names that the value of a key may be ---- */
+
+bool cli_preset_row(size_t i, const char **name, const char **summary) {
+    const char *assignments;
+    return qkv_preset_row(i, name, summary, &assignments);
+}
+
+static bool format_row(size_t i, const char **name, const char **summary) {
+    *summary = "";
+    return qkv_format_row(i, name);
+}
+
+static bool kind_row(size_t i, const char **name, const char **summary) {
+    static const char *const kinds[][2] = {{"bpe", "joined pairs"},
+                                           {"unigram", "probable pieces"},
+                                           {"wordpiece", "pieces of words"},
+                                           {"char", "characters"},
+                                           {"word", "whole words"}};
+    if (i >= CLI_COUNT(kinds)) return false;
+    *name = kinds[i][0], *summary = kinds[i][1];
+    return true;
+}
+
+static cli_rows_fn *rows_of(const char *key) {
+    return strcmp(key, "format") == 0      ? format_row
+           : strcmp(key, "tokenizer") == 0 ? kind_row
+                                           : NULL;
+}
+
 static cli_option option_of(const qkv_key *k, const char *section) {
     static const char *const truth[] = {"true", "false", NULL};
     cli_option o = {.help = k->help,
                     .section = section,
                     .key = true,
                     .initial = initial(k),
+                    .rows = rows_of(k->name),
                     .min = k->min,
                     .max = k->max};
     char *name = copy(k->name);
@@ -119,7 +142,7 @@ static void add_table(rows *r, qkv_key_table table, const char *section) {
         snprintf(name, sizeof name, "%s", k.name);
         for (char *c = name; *c; c++)
             if (*c == '_') *c = '-';
-        if (has_own(r->command, name) || among(r->command->no_keys, k.name)) continue;
+        if (has_own(r->command, name) || cli_among(r->command->no_keys, k.name)) continue;
         cli_option *list = realloc(r->list, (r->n + 1) * sizeof *list);
         if (!list) return;
         r->list = list;

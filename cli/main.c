@@ -1,6 +1,7 @@
 /* qkv: finds the command in the table and runs it. Results go to stdout, talk to stderr; exit codes
  * are those of QKV_STATUS_TABLE in qkv.h. */
 #include "command.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -26,17 +27,17 @@ size_t cli_commands(const cli_entry **out) {
 /* ---- talk ---- */
 
 int cli_fail(qkv_status status) {
-    fprintf(stderr, "qkv: %s\n", qkv_error());
+    cli_say(stderr, 5, "qkv: %s", qkv_error());
     return qkv_status_exit_code(status);
 }
 
 int cli_usage_error(const char *format, ...) {
     va_list args;
+    char text[1024];
     va_start(args, format);
-    fputs("qkv: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    cli_say(stderr, 5, "qkv: %s", text);
     return qkv_status_exit_code(QKV_USAGE);
 }
 
@@ -78,7 +79,7 @@ static int run_leaf(const char *path, const char *summary, const cli_command *c,
     int code = qkv_status_exit_code(QKV_USAGE);
     if (cli_parse(&args, path, rows, n, argc, argv)) {
         if (args.help) {
-            cli_help(stdout, path, summary, c);
+            cli_help(stdout, &(cli_named){path, summary, c}, args.topic);
             code = 0;
         } else if (args.n_rest < c->min_rest) {
             cli_usage_error("%s needs %s: %s %s", path,
@@ -101,7 +102,7 @@ static int run_entry(const cli_entry *entry, int argc, char **argv) {
     while (entry->command->subcommands) {
         const cli_command *c = entry->command;
         if (argc < 1 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
-            cli_help(argc < 1 ? stderr : stdout, path, entry->summary, c);
+            cli_help(argc < 1 ? stderr : stdout, &(cli_named){path, entry->summary, c}, NULL);
             return argc < 1 ? qkv_status_exit_code(QKV_USAGE) : 0;
         }
         const cli_entry *next = find(c->subcommands, c->n_subcommands, argv[0]);

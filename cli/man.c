@@ -63,7 +63,8 @@ static void put_leaf(FILE *out, const char *path, const cli_command *c) {
         fputc('\n', out);
     }
     const char *name, *summary;
-    if (c->first) fprintf(out, ".SS %.*s\n", (int)strcspn(c->usage, " "), c->usage);
+    const char *first = c->usage ? c->usage + (*c->usage == '[') : "";
+    if (c->first) fprintf(out, ".SS %.*s\n", (int)strcspn(first, " ]"), first);
     for (size_t i = 0; c->first && c->first(i, &name, &summary); i++) {
         fprintf(out, ".TP\n\\fB%s\\fR\n", name);
         put_text(out, summary);

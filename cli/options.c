@@ -165,6 +165,10 @@ bool cli_parse(cli_args *a, const char *command, const cli_option *options, size
             return false;
         }
     }
+    if (a->help && p.at < argc && argv[p.at][0] != '-')
+        a->topic = argv[p.at];
+    else if (a->help && a->n_rest)
+        a->topic = a->rest[0];
     return true;
 }
 

@@ -20,6 +20,9 @@ typedef enum cli_kind {
     CLI_LIST    /* one or more texts after one name: --data F G H */
 } cli_kind;
 
+/* Row i of a table: its name, and what it is in a few words; false past the end. */
+typedef bool cli_rows_fn(size_t i, const char **name, const char **summary);
+
 typedef struct cli_option {
     const char *name; /* without the dashes */
     char letter;      /* short form, or 0 */
@@ -30,6 +33,7 @@ typedef struct cli_option {
     const char *help;
     double min, max;     /* of numbers; both 0: no bound */
     const char *section; /* of the help; NULL: the command's own options */
+    cli_rows_fn *rows;   /* names that the value may be, for completion; or NULL */
     bool key;            /* passed on to the library as "name=value" (an EACH: as it is) */
 } cli_option;
 
@@ -44,7 +48,8 @@ typedef struct cli_args {
     size_t n_given;
     const char **rest; /* arguments that are no options, NULL at the end */
     size_t n_rest;
-    bool help; /* --help or -h: nothing else was checked */
+    bool help;         /* --help or -h: nothing else was checked */
+    const char *topic; /* the word after it, or the first plain argument; or NULL */
 } cli_args;
 
 /* Parses argv[0 … argc−1] (options and arguments only); false after a message on stderr. `command`

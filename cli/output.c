@@ -13,6 +13,14 @@ qkv_show cli_show(const cli_args *a) {
     return cli_flag(a, "json") ? QKV_SHOW_JSON : QKV_SHOW_TABLE;
 }
 
+bool cli_ending_is(const char *path, const char *endings) {
+    const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path,
+               *dot = path ? strrchr(name, '.') : NULL;
+    if (!dot || cli_among(endings, dot)) return true;
+    cli_usage_error("%s: cannot write \"%.20s\" files, only %s", path, dot, endings);
+    return false;
+}
+
 int cli_write_to(const char *path, qkv_status status, char *text) {
     if (status != QKV_OK) return cli_print(status, text);
     FILE *file = fopen(path, "w");

@@ -1,6 +1,8 @@
 #include "vectors.h"
+#include "terminal.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Once, when the first line was too long for the model. */
@@ -10,29 +12,55 @@ static void say_cut(const qkv_text_model *m, bool *said) {
     *said = true;
 }
 
+typedef struct answering {
+    const cli_args *a;
+    const qkv_text_model *m;
+    const cli_vectors *v;
+    float *numbers;
+    bool said;
+    char end; /* of an answer */
+} answering;
+
+/* The answers to some lines; the exit code. */
+static int answer(answering *w, const qkv_text *lines, size_t n) {
+    float *more = realloc(w->numbers, (n * w->v->width + 1) * sizeof *more);
+    if (!more) {
+        fprintf(stderr, "qkv: out of memory for the answers to %zu lines\n", n);
+        return qkv_status_exit_code(QKV_FAILED);
+    }
+    w->numbers = more;
+    const qkv_status status = w->v->compute(w->m, lines, n, more);
+    if (status != QKV_OK) return cli_fail(status);
+    say_cut(w->m, &w->said);
+    for (size_t i = 0; i < n; i++) {
+        w->v->print(w->a, w->m, &lines[i], more + i * w->v->width);
+        putchar(w->end);
+    }
+    fflush(stdout);
+    return 0;
+}
+
+static int answer_arguments(answering *w) {
+    const size_t n = w->a->n_rest - 1;
+    qkv_text *texts = calloc(n, sizeof *texts);
+    if (!texts) return qkv_status_exit_code(QKV_FAILED);
+    for (size_t i = 0; i < n; i++)
+        texts[i] = (qkv_text){w->a->rest[i + 1], strlen(w->a->rest[i + 1])};
+    const int code = answer(w, texts, n);
+    free(texts);
+    return code;
+}
+
 int cli_vectors_run(const cli_args *a, const qkv_text_model *m, const cli_vectors *v) {
     cli_lines lines = cli_lines_of(a);
-    qkv_status status = QKV_OK;
-    float *numbers = NULL;
-    bool said = false;
-    while (status == QKV_OK && cli_lines_next(&lines, STDIN_FILENO)) {
-        float *more = realloc(numbers, (lines.n * v->width + 1) * sizeof *numbers);
-        if (!more) {
-            free(numbers);
-            cli_lines_free(&lines);
-            fprintf(stderr, "qkv: out of memory for the answers to %zu lines\n", lines.n);
-            return qkv_status_exit_code(QKV_FAILED);
-        }
-        numbers = more;
-        status = v->compute(m, lines.line, lines.n, numbers);
-        say_cut(m, &said);
-        for (size_t i = 0; status == QKV_OK && i < lines.n; i++) {
-            v->print(a, m, numbers + i * v->width, v->width);
-            putchar(cli_lines_end(&lines));
-        }
-        fflush(stdout);
-    }
-    free(numbers);
+    answering w = {.a = a, .m = m, .v = v, .end = cli_lines_end(&lines)};
+    int code = 0;
+    if (a->n_rest > 1)
+        code = answer_arguments(&w);
+    else
+        while (code == 0 && cli_lines_next(&lines, STDIN_FILENO))
+            code = answer(&w, lines.line, lines.n);
+    free(w.numbers);
     cli_lines_free(&lines);
-    return status == QKV_OK ? 0 : cli_fail(status);
+    return code;
 }

@@ -317,7 +317,10 @@ typedef enum qkv_progress_kind {
     QKV_PROGRESS_NOTE,  /* `text` says something */
     QKV_PROGRESS_STEP,  /* after each step: means since the last validation */
     QKV_PROGRESS_VALID, /* after each validation */
-    QKV_PROGRESS_ALIVE  /* nothing new; a chance to stop */
+    QKV_PROGRESS_ALIVE, /* nothing new; a chance to stop */
+    QKV_PROGRESS_PHASE  /* `text` names what begins or goes on ("reading", "tokenizer: merging",
+                           "n-grams", "steps", "validation", "last fit"), `share` how much of it
+                           is done */
 } qkv_progress_kind;
 
 typedef struct qkv_progress {
@@ -327,12 +330,13 @@ typedef struct qkv_progress {
     double lr, norm;       /* of the step; the gradient's norm before clipping */
     double tokens_per_s, gflops, seconds_left;
     double step_loss;  /* STEP: the mean over the targets of this step alone */
-    double share;      /* STEP: of this machine's peak, measured at the start; 0: unknown */
+    double share;      /* STEP: of this machine's peak, measured at the start; PHASE: of the
+                              phase; 0: unknown */
     double train_loss; /* VALID: the mean over the steps since the last one;
                               NaN: there were none */
     double seconds;    /* VALID: since the run began or was resumed */
     bool best;         /* VALID: the best so far */
-    const char *text;  /* NOTE: valid during the call */
+    const char *text;  /* NOTE, PHASE: valid during the call */
 } qkv_progress;
 
 /* A row of training data given in memory; what a task does not use stays zero. */
@@ -344,6 +348,8 @@ typedef struct qkv_train_row {
 
 /* Row i of the table of tasks that can be trained; false past its end. */
 QKV_API bool qkv_task_row(size_t i, const char **name, const char **summary);
+/* Name i of the forms of data files, values of the key "format"; false past the last. */
+QKV_API bool qkv_format_row(size_t i, const char **name);
 
 typedef struct qkv_train_request {
     const char *task;          /* the name of a row: "classify", "translate", "lm", "mlm" */
@@ -363,6 +369,7 @@ typedef struct qkv_train_request {
     const char *const *set;   /* "key=value" of the model's and the training's settings; NULL at
                                   the end; or NULL */
     bool overwrite;           /* replace the run that is there, from step 0 */
+    int columns;              /* of the terminal that shows the notes; 0: 80 */
     bool (*progress)(void *user, const qkv_progress *p); /* may be NULL; false asks to stop */
     void *user;
 } qkv_train_request;
@@ -503,9 +510,10 @@ typedef struct qkv_translate_options {
     const qkv_text *forbidden; /* words that must not occur, as the tokenizer writes them at a
                                   text's and at a word's begin */
     size_t n_forbidden;
-    bool no_unknown; /* never write the unknown token */
-    bool align;      /* fill `links` */
-    bool shortlist;  /* write only tokens that the training pairs make likely for this
+    int32_t no_repeat_ngram; /* n: no n tokens that stand together are written twice; 0: may be */
+    bool no_unknown;         /* never write the unknown token */
+    bool align;              /* fill `links` */
+    bool shortlist;          /* write only tokens that the training pairs make likely for this
                                   text: faster; log-probabilities are among those. The model must
                                   have a shortlist, as those trained here do */
 } qkv_translate_options;
@@ -712,6 +720,7 @@ typedef struct qkv_quantize_request {
     const char *model, *out; /* folders, different ones */
     const char *to;          /* "int8", "int4", "bf16" */
     const char *const *data; /* files to score both on, NULL at the end; NULL: none */
+    bool overwrite;          /* replace a model that is in `out` */
 } qkv_quantize_request;
 
 /* What quantizing did to a model. */
@@ -733,6 +742,8 @@ QKV_API int qkv_status_exit_code(qkv_status status);
 /* The candidate nearest to `word` (edit distance at most a third of its length), or NULL:
  * "did you mean". */
 QKV_API const char *qkv_nearest(const char *word, const char *const *candidates, size_t n);
+/* Columns that a text takes on a terminal: wide characters take two, marks none. */
+QKV_API int qkv_text_columns(const char *text, size_t len);
 
 #ifdef __cplusplus
 }

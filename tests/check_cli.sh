@@ -46,7 +46,7 @@ expect 2 '' 'qkv: bench memory: takes no "second"; did you mean "seconds"?' benc
 expect 0 '{"read_gb_per_s":*}' '' bench memory --json --seconds .01 -t1
 expect 2 '' 'qkv: qkv completion needs an argument*' completion
 expect 2 '' 'qkv: completion is there for bash, zsh and fish, not for "tcsh"' completion tcsh
-expect 0 '*complete -F _qkv qkv' '' completion bash
+expect 0 '*complete * -F _qkv qkv' '' completion bash
 expect 0 '#compdef qkv*' '' completion zsh
 expect 0 '*complete -c qkv *' '' completion fish
 expect 0 '*.svg*' '' describe --help

@@ -59,6 +59,13 @@ static bool slow_allowed(const qkv_search_spec *s, const qkv_search_item *x, con
         for (int32_t k = 0; same && k < len - 1; k++) same = h->ids[h->n - (len - 1) + k] == p[k];
         if (same) return false;
     }
+    const int32_t n = s->no_repeat;
+    for (int32_t at = 0; n > 0 && at + n <= h->n; at++) { /* the n tokens from `at` on, again? */
+        bool same = h->ids[at + n - 1] == id;
+        for (int32_t k = 0; same && k < n - 1; k++)
+            same = h->ids[at + k] == h->ids[h->n - (n - 1) + k];
+        if (same) return false;
+    }
     return true;
 }
 
@@ -247,6 +254,42 @@ static void test_constraints(void **state) {
         qkv_arena_reset(&arena);
     }
     qkv_model_free(m);
+}
+
+/* No n tokens twice: what the slow search finds, and there is none in what is found. Models that
+ * repeat themselves when they may are part of it. */
+static void test_no_repeat(void **state) {
+    (void)state;
+    int repeats = 0;
+    for (int k = 0; k < FAMILIES * 4; k++) {
+        qkv_model *m = tiny_sharp_model(families[k % FAMILIES], (uint64_t)k + 1);
+        for (int32_t n = 0; n <= 3; n++) {
+            const qkv_search_item x = item_of(m, 6, 9);
+            const qkv_search_spec spec = {.beam = 1 + k % 3,
+                                          .nbest = 1,
+                                          .alpha = 1,
+                                          .eos = EOS,
+                                          .min_length = 8,
+                                          .no_repeat = n};
+            check_search(m, &spec, &x);
+            qkv_hypothesis found;
+            qkv_session *s;
+            assert_ok(qkv_session_new(m, &s));
+            assert_ok(qkv_beam_search(s, &spec, &x, 1, &arena, &found));
+            const int32_t size = n ? n : 2;
+            for (int32_t i = 0; i + size <= found.n; i++)
+                for (int32_t j = 0; j < i; j++) {
+                    const bool same =
+                        memcmp(found.ids + i, found.ids + j, (size_t)size * sizeof(int32_t)) == 0;
+                    assert_true(n == 0 || !same);
+                    repeats += same;
+                }
+            qkv_session_free(s);
+            qkv_arena_reset(&arena);
+        }
+        qkv_model_free(m);
+    }
+    assert_true(repeats > 0);
 }
 
 /* A text that may have some tokens only: the search and its probabilities are over these, whatever
@@ -472,6 +515,9 @@ static void test_search_errors(void **state) {
     spec.forbidden = (qkv_phrases){.n = 1, .start = start, .ids = wrong};
     assert_fails(qkv_beam_search(s, &spec, &x, 1, &arena, found), QKV_USAGE, "to forbid");
     spec.forbidden.n = 0;
+    spec.no_repeat = QKV_NO_REPEAT_MAX + 1;
+    assert_fails(qkv_beam_search(s, &spec, &x, 1, &arena, found), QKV_USAGE, "0 (off) to 64");
+    spec.no_repeat = 0;
     /* All forbidden: the text is what was written so far, nothing. */
     bool never[V];
     memset(never, 1, sizeof never);
@@ -529,11 +575,11 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stops_exactly), cmocka_unit_test(test_exhaustive),
-        cmocka_unit_test(test_constraints),   cmocka_unit_test(test_batch_independent),
-        cmocka_unit_test(test_attention),     cmocka_unit_test(test_search_errors),
-        cmocka_unit_test(test_search_all),    cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_allowed),
+        cmocka_unit_test(test_stops_exactly),     cmocka_unit_test(test_exhaustive),
+        cmocka_unit_test(test_constraints),       cmocka_unit_test(test_no_repeat),
+        cmocka_unit_test(test_batch_independent), cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_search_errors),     cmocka_unit_test(test_search_all),
+        cmocka_unit_test(test_out_of_memory),     cmocka_unit_test(test_allowed),
     };
     qkv_tape_init(&tape);
     qkv_arena_init(&arena);

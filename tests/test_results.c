@@ -312,6 +312,8 @@ static void a_quantized_model(void **state) {
     assert_has(text, bytes);
     qkv_quantization_free(&q);
     r.data = NULL;
+    assert_fails(qkv_quantize(&r, &q), QKV_USAGE, "--overwrite");
+    r.overwrite = true;
     assert_ok(qkv_quantize(&r, &q));
     assert_true(q.before.task == NULL && q.after.task == NULL && q.bytes_after > 0);
     assert_ok(qkv_quantization_show(&q, QKV_SHOW_TABLE, &text));

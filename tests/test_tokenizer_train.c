@@ -292,6 +292,7 @@ static void explanations(void **state) {
         {6, "lowestest", {"longest beginning of \"lowestest\"", "tokens:", "##"}},
         {8, "lowest", {"in the vocabulary", "word 1: lowest", "tokens:"}},
         {0, "lowest \xff", {"start with", "\xc4\xa0", "tokens:"}},
+        {0, "gr\xc3\xb6\xc3\x9f", {"word 1: gr\xc3\xb6\xc3\x9f", "<C3> <B6>", "tokens:"}},
         {7, "lo", {"start with", "l o", "tokens:"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -51,6 +51,21 @@ static qkv_status score_new(const qkv_quantize_request *r, qkv_evaluation *out) 
     return status;
 }
 
+/* A model that is there already is not replaced unless that is asked for. */
+static qkv_status check_place(const qkv_quantize_request *r) {
+    qkv_buf path = {0};
+    qkv_status status = QKV_OK;
+    static const qkv_folder_item parts[] = {QKV_PART_CONFIG, QKV_PART_WEIGHTS};
+    for (size_t i = 0; i < 2 && status == QKV_OK && !r->overwrite; i++) {
+        status = qkv_folder_part(r->out, parts[i], &path);
+        if (status == QKV_OK && qkv_file_exists(path.data))
+            status = qkv_fail(QKV_USAGE, "%s is there already: another folder, or --overwrite",
+                              path.data);
+    }
+    qkv_buf_free(&path);
+    return status;
+}
+
 static qkv_status quantize(const qkv_quantize_request *r, qkv_weight_format to,
                            qkv_quantization *out) {
     qkv_text_model *m;
@@ -71,6 +86,7 @@ qkv_status qkv_quantize(const qkv_quantize_request *r, qkv_quantization *out) {
     if (!r->model || !r->out || !r->to || strcmp(r->model, r->out) == 0)
         return qkv_fail(QKV_USAGE, "a model is quantized from one folder into another one");
     QKV_TRY(format_of(r->to, &to));
+    QKV_TRY(check_place(r));
     const qkv_status status = quantize(r, to, out);
     if (status != QKV_OK) qkv_quantization_free(out);
     return status;

@@ -251,6 +251,22 @@ static const struct form {
 };
 enum { N_FORMS = sizeof forms / sizeof *forms };
 
+/* A form stands in several rows, for several shapes. */
+static bool is_repeated(size_t i) {
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(forms[k].name, forms[i].name) == 0) return true;
+    return false;
+}
+
+bool qkv_format_row(size_t i, const char **name) {
+    for (size_t k = 0; k < N_FORMS; k++)
+        if (!is_repeated(k) && i-- == 0) {
+            *name = forms[k].name;
+            return true;
+        }
+    return false;
+}
+
 /* Lines of a table whose texts are wanted by column: the form is told from what stands between. */
 static bool looks_asked(const qkv_corpus_spec *spec, const struct form *f, const char *path,
                         qkv_text head) {

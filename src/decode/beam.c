@@ -151,6 +151,24 @@ static void forbid_one(const qkv_search_item *item, int32_t id, real *scores) {
     if (at >= 0) scores[at] = -INFINITY;
 }
 
+/* What would repeat n tokens: each token that came after the last n − 1 before. */
+static void forbid_repeats(const beam *b, const qkv_search_item *item, int32_t step, int32_t row,
+                           real *scores) {
+    const int32_t n = b->spec->no_repeat;
+    int32_t last[QKV_NO_REPEAT_MAX];
+    if (step < n) return;
+    for (int32_t k = n - 1, at = step - 1, here = row; k > 0; k--, at--) {
+        const int64_t entry = (int64_t)at * b->width + here;
+        last[k - 1] = b->token[entry];
+        here = b->parent[entry];
+    }
+    for (int32_t at = step - 1, here = row; at >= n - 1; at--) {
+        const int64_t entry = (int64_t)at * b->width + here;
+        here = b->parent[entry];
+        if (ends_in(b, at - 1, here, last, n - 1)) forbid_one(item, b->token[entry], scores);
+    }
+}
+
 static void forbid(const beam *b, const qkv_search_item *item, int32_t step, int32_t row,
                    real *scores) {
     const qkv_search_spec *spec = b->spec;
@@ -161,6 +179,7 @@ static void forbid(const beam *b, const qkv_search_item *item, int32_t step, int
         if (len > 0 && ends_in(b, step - 1, row, ids, len - 1))
             forbid_one(item, ids[len - 1], scores);
     }
+    if (spec->no_repeat > 0) forbid_repeats(b, item, step, row, scores);
 }
 
 /* The `wanted` likeliest tokens, best first; of equals the one with the lower id (`ids` of the
@@ -332,6 +351,10 @@ static qkv_status check(const qkv_search_spec *spec, const qkv_search_item *item
     if (spec->beam > QKV_BEAM_MAX || n > INT32_MAX / spec->beam)
         return qkv_fail(QKV_USAGE, "beam search: a beam of %d for %d texts; the widest is %d",
                         (int)spec->beam, (int)n, QKV_BEAM_MAX);
+    if (spec->no_repeat < 0 || spec->no_repeat > QKV_NO_REPEAT_MAX)
+        return qkv_fail(QKV_USAGE,
+                        "beam search: no %d tokens twice; 0 (off) to %d can be asked for",
+                        (int)spec->no_repeat, QKV_NO_REPEAT_MAX);
     for (int32_t i = 0; i < n; i++) {
         if (items[i].n_begin < 1 || items[i].max_length < 1)
             return qkv_fail(QKV_USAGE,

@@ -17,7 +17,8 @@
 
 #include "decode/session.h"
 
-#define QKV_BEAM_MAX 4096
+#define QKV_BEAM_MAX      4096
+#define QKV_NO_REPEAT_MAX 64 /* tokens */
 
 /* Sequences of ids: those of i are ids[start[i] … start[i + 1] − 1]. */
 typedef struct qkv_phrases {
@@ -33,6 +34,7 @@ typedef struct qkv_search_spec {
     int32_t min_length;     /* tokens before the end */
     const bool *never;      /* by id: not to be written; NULL: all may be */
     qkv_phrases forbidden;  /* token sequences that must not occur */
+    int32_t no_repeat;      /* n > 0: no n tokens that stand together occur twice; the prefix may */
     bool align;             /* fill the hypotheses' attention */
 } qkv_search_spec;
 

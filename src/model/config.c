@@ -174,7 +174,7 @@ qkv_status qkv_config_preset(qkv_config *config, const char *name) {
         return qkv_settings_assign(&s, 1, presets[i].assignments);
     }
     const char *near = qkv_nearest(name, names, N_PRESETS);
-    if (near) return qkv_fail(QKV_USAGE, "there is no preset \"%s\"; did you mean %s?", name, near);
-    return qkv_fail(QKV_USAGE, "there is no preset \"%.60s\"; `qkv describe --help` lists them",
-                    name);
+    return qkv_fail(QKV_USAGE,
+                    "there is no preset \"%.60s\"%s%s; `qkv describe --presets` lists them", name,
+                    near ? ", the nearest is " : "", near ? near : "");
 }

@@ -23,7 +23,8 @@ static bool next_text(void *user, const char **text, size_t *len) {
 }
 
 qkv_status qkv_tokenizer_for(const char *wanted, const qkv_corpus *corpus, const qkv_config *config,
-                             bool lowercase, qkv_tokenizer **out) {
+                             bool lowercase, const qkv_tokenizer_telling *telling,
+                             qkv_tokenizer **out) {
     static const char *const specials[] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>"};
     static const char *const kinds[QKV_TOK_KINDS] = {"bpe", "unigram", "wordpiece", "char", "word"};
     size_t kind = 0;
@@ -37,7 +38,9 @@ qkv_status qkv_tokenizer_for(const char *wanted, const qkv_corpus *corpus, const
                                                                      : QKV_SPLIT_METASPACE,
         .specials = specials,
         .n_specials = sizeof specials / sizeof *specials,
-        .lowercase = lowercase};
+        .lowercase = lowercase,
+        .progress = telling ? telling->progress : NULL,
+        .user = telling ? telling->user : NULL};
     source s = {.corpus = corpus};
     return qkv_tokenizer_train(&spec, next_text, &s, out);
 }

@@ -36,6 +36,12 @@ qkv_status qkv_run_note(qkv_run *r, const char *format, ...) {
                                : qkv_fail(QKV_INTERRUPTED, "stopped before the first step");
 }
 
+qkv_status qkv_run_phase(qkv_run *r, const char *name) {
+    const qkv_progress p = {.kind = QKV_PROGRESS_PHASE, .text = name};
+    const bool go_on = qkv_run_tell(r, &p) && !r->stop;
+    return go_on ? QKV_OK : qkv_fail(QKV_INTERRUPTED, "stopped before the first step");
+}
+
 /* ---- the header ---- */
 
 /* The model over a batch of `batch_tokens` in examples of the mean length. */
@@ -187,13 +193,14 @@ static qkv_status say_choices(qkv_run *r, const qkv_loop *l) {
 
 static qkv_status say_model(qkv_run *r) {
     const qkv_config *c = qkv_model_config(r->model);
-    return qkv_run_note(
-        r, "model     %s parameters: %s, %lld layers, d_model %lld, %s tokens known",
-        group((double)qkv_model_params(r->model)->count).text,
-        c->arch == QKV_ARCH_LSTM  ? "LSTM"
-        : c->arch == QKV_ARCH_GRU ? "GRU"
-                                  : "Transformer",
-        (long long)c->layers, (long long)c->d_model, group((double)c->vocab_size).text);
+    return qkv_run_note(r,
+                        "model     %s parameters: %s, %lld layer%s, d_model %lld, %s tokens known",
+                        group((double)qkv_model_params(r->model)->count).text,
+                        c->arch == QKV_ARCH_LSTM  ? "LSTM"
+                        : c->arch == QKV_ARCH_GRU ? "GRU"
+                                                  : "Transformer",
+                        (long long)c->layers, c->layers == 1 ? "" : "s", (long long)c->d_model,
+                        group((double)c->vocab_size).text);
 }
 
 qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
@@ -261,7 +268,9 @@ static qkv_status draw_curves(qkv_run *r, const curves *all) {
     qkv_status status = qkv_chart_svg(&chart, 640, 360, &svg);
     if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "loss.svg");
     if (status == QKV_OK) status = qkv_file_write(path.data, svg.data, svg.len);
-    if (status == QKV_OK) status = qkv_chart_terminal(&chart, (qkv_ink){.columns = 80}, 10, &plot);
+    const int columns = r->request->columns;
+    const qkv_ink ink = {.columns = columns > 0 && columns < 80 ? columns : 80};
+    if (status == QKV_OK) status = qkv_chart_terminal(&chart, ink, 10, &plot);
     if (status == QKV_OK) { /* the training is done: a wish to stop comes too late */
         const qkv_progress p = {.kind = QKV_PROGRESS_NOTE, .text = plot.data};
         (void)qkv_run_tell(r, &p);

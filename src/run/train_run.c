@@ -144,6 +144,15 @@ static int64_t corpus_bytes(const qkv_corpus *c) {
 
 /* ---- tokenizer ---- */
 
+/* A qkv_tok_train.progress. */
+static void tell_stage(void *user, const char *stage, double share) {
+    qkv_run *r = user;
+    char text[64];
+    snprintf(text, sizeof text, "tokenizer: %s", stage);
+    const qkv_progress p = {.kind = QKV_PROGRESS_PHASE, .text = text, .share = share};
+    r->stop |= !qkv_run_tell(r, &p);
+}
+
 static qkv_status train_tokenizer(qkv_run *r) {
     const qkv_recipe *recipe = r->task->recipe;
     const bool named = r->train.tokenizer[0];
@@ -151,7 +160,9 @@ static qkv_status train_tokenizer(qkv_run *r) {
     const bool lowercase = r->train.lowercase || (recipe->lowercase && !named);
     if (r->config.vocab_size == 0)
         r->config.vocab_size = qkv_recipe_vocab(recipe, corpus_bytes(&r->corpus));
-    return qkv_tokenizer_for(kind, &r->corpus, &r->config, lowercase, &r->tokenizer);
+    const qkv_tokenizer_telling telling = {tell_stage, r};
+    QKV_TRY(qkv_run_phase(r, "tokenizer"));
+    return qkv_tokenizer_for(kind, &r->corpus, &r->config, lowercase, &telling, &r->tokenizer);
 }
 
 /* In this order: the run's own (resuming; `own` NULL: there is no folder), that of the model to
@@ -234,6 +245,7 @@ static qkv_status make_ids(qkv_run *r) {
     bool *take = qkv_zalloc(2 * r->corpus.n, sizeof *take), *held = take + r->corpus.n;
     if (!take) return QKV_FAILED;
     const qkv_companion *companion;
+    if (qkv_run_phase(r, "tokens") != QKV_OK) return qkv_free(take), QKV_INTERRUPTED;
     for (int i = 0; (companion = qkv_companion_at(&r->config, i)); i++)
         if (companion->size) companion->size(&r->config, corpus_bytes(&r->corpus));
     hold_out(r, take, held);
@@ -260,6 +272,7 @@ static qkv_status finish_companions(qkv_run *r) {
     for (int i = 0; status == QKV_OK && (companion = qkv_companion_at(&r->config, i)); i++) {
         if (companion->keep) companion->keep(&r->config, qkv_model_config(r->model));
         if (!companion->learn) continue;
+        (void)qkv_run_phase(r, companion->name); /* too late to stop */
         status = qkv_folder_file(r->request->out, companion->file, &path);
         if (status == QKV_OK) status = companion->learn(&r->train_ids, &r->config, path.data);
     }
@@ -335,6 +348,7 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
     if (r->task->sides == 2 && r->train.too_long == QKV_TOO_LONG_SPLIT)
         return qkv_fail(QKV_USAGE, "too_long=split: a translation has two sides, which cannot be "
                                    "split alike; use cut or skip");
+    QKV_TRY(qkv_run_phase(r, "reading"));
     QKV_TRY(read_texts(r));
     if (!request->preset && !request->init) {
         r->chosen = preset_by_size(r);

@@ -31,6 +31,7 @@ typedef struct qkv_run {
     qkv_model *model;
     int lock;
     qkv_run_log log;
+    bool stop;        /* progress asked to, while nobody could be told */
     double cpu_start; /* processor seconds of this process when the run began */
 } qkv_run;
 
@@ -64,6 +65,8 @@ qkv_status qkv_run_understood(qkv_run *r);
 bool qkv_run_tell(void *user, const qkv_progress *p);
 /* A line for the person; QKV_INTERRUPTED when asked to stop. */
 qkv_status qkv_run_note(qkv_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Says what begins now; QKV_INTERRUPTED when asked to stop. */
+qkv_status qkv_run_phase(qkv_run *r, const char *name);
 /* Refuses, before anything large is allocated, what cannot fit into the machine. */
 qkv_status qkv_run_check_memory(const qkv_run *r);
 /* Data, model, memory and time, before the first step. */

@@ -37,7 +37,7 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
 const qkv_task qkv_task_lm = {
     .name = "lm",
     .help = "the next token of running text",
-    .use = "qkv eval %s --data FILE",
+    .use = "qkv generate %s --prompt \"Once upon a time\"",
     .shape = {.decoder = true, .head = QKV_HEAD_VOCAB},
     .corpus = QKV_CORPUS_STREAM,
     .framing = {.own = true, .target = QKV_MARK_BEGIN},

@@ -255,7 +255,7 @@ static void keep(qkv_config *kept, const qkv_config *trained) {
 }
 
 const qkv_companion qkv_companion_ngrams = {
-    .name = "ngrams",
+    .name = "n-grams",
     .wanted = wanted,
     .size = size,
     .say = say,

@@ -22,21 +22,40 @@ typedef struct story {
     qkv_buf *out;
 } story;
 
-/* A word as people read it: bytes in their printable alphabet, where the model works on bytes. */
+/* Bytes as people read them: whole characters as they are, parts of one as <C3>, blanks and other
+ * bytes without a shape as in GPT-2's alphabet (a blank is Ġ). */
+static void put_bytes(story *s, const char *text, size_t len) {
+    for (size_t i = 0; i < len;) {
+        int32_t cp;
+        const size_t n = (size_t)qkv_utf8_decode(text + i, len - i, &cp);
+        if (cp < 0)
+            qkv_buf_printf(s->out, "<%02X>", (unsigned)(uint8_t)text[i]);
+        else if (cp <= ' ' || (cp >= 0x7f && cp <= 0xa0))
+            qkv_byte_level_name(text + i, n, s->out);
+        else
+            qkv_buf_add(s->out, text + i, n);
+        i += n;
+    }
+}
+
 static void put_text(story *s, const char *text, size_t len) {
     if (s->tok->byte_level)
-        qkv_byte_level_name(text, len, s->out);
+        put_bytes(s, text, len);
     else
         qkv_buf_add(s->out, text, len);
 }
 
 static void put_token(story *s, int32_t id) {
     size_t len = 0;
+    qkv_buf bytes = {0};
     const char *text = qkv_vocab_text(&s->tok->vocab, id, &len);
-    if (text)
-        qkv_buf_add(s->out, text, len);
-    else
+    if (!text)
         qkv_buf_printf(s->out, "<%d>", (int)id);
+    else if (s->tok->byte_level && qkv_byte_level_bytes(text, len, &bytes))
+        put_bytes(s, bytes.len ? bytes.data : "", bytes.len);
+    else
+        qkv_buf_add(s->out, text, len);
+    qkv_buf_free(&bytes);
 }
 
 static void put_tokens(story *s, const qkv_encoding *tokens, bool with_ids) {

@@ -34,7 +34,7 @@ qkv_status qkv_loop_find_lr(qkv_loop *l, double low, double high, qkv_lr_trial *
         *used = i + 1;
         if (t->smooth < lowest) lowest = t->smooth, *best = t->lr / 10;
         if (t->smooth > AWAY * lowest) break;
-        QKV_TRY(qkv_loop_tell(l, &(qkv_progress){.kind = QKV_PROGRESS_ALIVE}));
+        QKV_TRY(qkv_loop_phase(l, "trying rates", (double)(i + 1) / (double)n));
     }
     return QKV_OK;
 }

@@ -134,6 +134,7 @@ static qkv_status fit_companions(qkv_loop *l, bool whole, bool *any) {
     const qkv_fit fit = fit_in(l, whole);
     for (int i = 0; (companion = qkv_companion_at(qkv_model_config(l->model), i)); i++)
         if (companion->fit) {
+            QKV_TRY(qkv_loop_phase(l, whole ? "last fit" : companion->name, 0));
             QKV_TRY(companion->fit(&fit));
             *any = true;
         }
@@ -233,6 +234,11 @@ qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p) {
     if (!stop) return QKV_OK;
     return qkv_fail(QKV_INTERRUPTED, "stopped at step %lld of %lld", (long long)l->state.step,
                     (long long)l->state.steps);
+}
+
+qkv_status qkv_loop_phase(qkv_loop *l, const char *name, double share) {
+    qkv_progress p = {.kind = QKV_PROGRESS_PHASE, .text = name, .share = share};
+    return qkv_loop_tell(l, &p);
 }
 
 static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
@@ -361,9 +367,9 @@ qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum) {
     qkv_status status = QKV_OK;
     for (int64_t i = qkv_parallel_rank(); i < l->valid_batches.n_batches && status == QKV_OK;
          i += qkv_parallel_size()) {
-        qkv_progress p = {.kind = QKV_PROGRESS_ALIVE};
+        const double share = (double)i / (double)l->valid_batches.n_batches;
         status = qkv_stepper_evaluate(&l->stepper, &l->valid_batches, i, sum);
-        if (status == QKV_OK) status = qkv_loop_tell(l, &p);
+        if (status == QKV_OK) status = qkv_loop_phase(l, "validation", share);
     }
     return add_ranks(status, sum);
 }
@@ -371,6 +377,7 @@ qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum) {
 /* Validates the weights that would be handed out, and remembers the best. */
 static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     qkv_step_result sum;
+    QKV_TRY(qkv_loop_phase(l, "validation", 0));
     qkv_average_enter(&l->average);
     qkv_status status = weigh_companions(l);
     if (status == QKV_OK) status = qkv_loop_validate(l, &sum);
@@ -440,7 +447,7 @@ qkv_status qkv_loop_run(qkv_loop *l) {
     l->started = qkv_now();
     l->started_at = l->state.step;
     qkv_loop_find_place(l);
-    qkv_status status = QKV_OK;
+    qkv_status status = qkv_loop_phase(l, l->state.pending ? "validation" : "steps", 0);
     while (status == QKV_OK &&
            (l->state.pending || (l->state.step < l->state.steps && !out_of_patience(l))))
         status = run_stretch(l);

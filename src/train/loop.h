@@ -122,5 +122,7 @@ qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found);
 qkv_status qkv_loop_conclude(qkv_loop *l);
 /* Tells the caller; QKV_INTERRUPTED when it wants to stop. */
 qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p);
+/* The same: what goes on now, and how much of it is done (0: unknown). */
+qkv_status qkv_loop_phase(qkv_loop *l, const char *name, double share);
 
 #endif

@@ -56,8 +56,7 @@ static qkv_status time_steps(qkv_loop *l, double budget, double *pace) {
         if (i == 1) begin = qkv_now();
         status = rehearse_step(l, i);
         if (status == QKV_NUMERIC) status = QKV_OK;
-        if (status == QKV_OK)
-            status = qkv_loop_tell(l, &(qkv_progress){.kind = QKV_PROGRESS_ALIVE});
+        if (status == QKV_OK) status = qkv_loop_phase(l, "timing steps", 0);
         n = i;
         if (n >= STEPS_LEAST && since(begin) > SHARE * budget) break;
     }

@@ -154,8 +154,12 @@ qkv_status qkv_generate(const qkv_text_model *m, const char *prompt, size_t len,
     if (about) *about = (qkv_generated){0};
     const qkv_shape shape = qkv_task_of(qkv_model_config(m->model))->shape;
     if (shape.encoder || !shape.decoder)
-        return qkv_fail(QKV_USAGE, "this model was trained to %s, not to generate text",
-                        qkv_text_model_task(m));
+        return qkv_fail(QKV_USAGE,
+                        "this model was trained to %s, not to generate text; \"qkv %s\" uses it",
+                        qkv_text_model_task(m),
+                        shape.decoder                    ? "translate"
+                        : shape.head == QKV_HEAD_CLASSES ? "classify"
+                                                         : "embed");
     qkv_buf whole = {0};
     outlet out = {.options = options ? options : &standard, .whole = text ? &whole : NULL};
     if (out.options->tokens < 0 || out.options->min_tokens < 0 || out.options->window < 0)

@@ -39,10 +39,17 @@ void qkv_text_model_give_session(const qkv_text_model *m, qkv_session *s);
  * positions: there must be some then. */
 qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_trees *trees);
 
+/* Who hears how far the training of a tokenizer is: a qkv_tok_train's progress. */
+typedef struct qkv_tokenizer_telling {
+    void (*progress)(void *user, const char *stage, double share);
+    void *user;
+} qkv_tokenizer_telling;
+
 /* A tokenizer file or folder to open, or the name of a kind to train on the corpus,
  * with config's vocab_size. */
 qkv_status qkv_tokenizer_for(const char *wanted, const qkv_corpus *corpus, const qkv_config *config,
-                             bool lowercase, qkv_tokenizer **out);
+                             bool lowercase, const qkv_tokenizer_telling *telling,
+                             qkv_tokenizer **out);
 
 /* Beside the files that every folder has: what a translator may write, by source token. */
 

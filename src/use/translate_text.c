@@ -64,6 +64,7 @@ static qkv_status make_spec(job *j) {
                                 .min_length = o->min_tokens,
                                 .never = j->constraints.never,
                                 .forbidden = qkv_constraints_phrases(&j->constraints),
+                                .no_repeat = o->no_repeat_ngram,
                                 .align = o->align};
     return QKV_OK;
 }

@@ -150,8 +150,12 @@ static qkv_status put_parts(looking *l, qkv_attention_parts *out) {
     const size_t n = l->record.list.n,
                  in_encoder = shape.encoder && layered ? (size_t)c->encoder_layers : 0;
     if (!n)
-        return qkv_fail(QKV_USAGE, "this model has no attention: its layers are %s",
-                        c->arch == QKV_ARCH_LSTM ? "LSTMs" : "GRUs");
+        return qkv_fail(QKV_USAGE, "this model has no attention: its layers are %s; %s",
+                        c->arch == QKV_ARCH_LSTM ? "LSTMs" : "GRUs",
+                        shape.head == QKV_HEAD_CLASSES
+                            ? "\"qkv classify DIR --explain\" shows what each word adds to the "
+                              "answer"
+                            : "train one with --arch transformer");
     QKV_TRY_ALLOC(out->at = qkv_arena_zalloc(l->arena, 3 * sizeof *out->at));
     const char **source = token_names(l, &l->text, &l->source);
     const char **read = both ? target_names(l, false) : source,
@@ -195,10 +199,11 @@ static qkv_status put_titles(looking *l, qkv_attention_parts *out) {
                                   shown < l->text.len ? "…" : "");
     const bool translates = l->target.data != NULL;
     out->subtitle =
-        qkv_arena_printf(l->arena, "%s%s%.*s%s%s, %d layers of %d heads", translates ? "→ " : "",
+        qkv_arena_printf(l->arena, "%s%s%.*s%s%s, %d layer%s of %d head%s", translates ? "→ " : "",
                          l->answer ? l->answer : "", translates ? (int)l->target.len : 0,
                          translates ? l->target.data : "", translates || l->answer ? " · " : "",
-                         qkv_text_model_task(l->m), (int)last->layers, (int)last->heads);
+                         qkv_text_model_task(l->m), (int)last->layers, last->layers == 1 ? "" : "s",
+                         (int)last->heads, last->heads == 1 ? "" : "s");
     return out->title && out->subtitle ? QKV_OK : QKV_FAILED;
 }
 
@@ -208,6 +213,7 @@ static qkv_status look(looking *l, qkv_tape *t, qkv_attention_parts *out) {
     const qkv_shape shape = qkv_task_of(qkv_model_config(l->m->model))->shape;
     const bool translates = shape.encoder && shape.decoder;
     if (status == QKV_OK && translates) status = encode_target(l, &said);
+    if (status == QKV_OK && (l->source.cut || l->written.cut)) qkv_text_model_count_cut(l->m, 1);
     if (status == QKV_OK) status = run_pass(l, t);
     t->observer = NULL;
     if (status == QKV_OK) status = put_parts(l, out);
