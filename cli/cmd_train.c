@@ -106,7 +106,6 @@ const cli_command command_train = {
     .examples = "qkv train classify --train reviews.tsv --out reviews\n"
                 "qkv train classify --train q.csv.gz --text Subject --label Queue --out q\n"
                 "qkv train translate --train train.de train.en --out de-en\n"
-                "qkv train tag --train names.conll --out names\n"
                 "qkv train lm --train shakespeare.txt --out bard --minutes 10\n",
     .about = "All else is chosen from the data. Ctrl-C saves and stops; the same command goes on "
              "from there and ends with the same bits as a run never stopped.",

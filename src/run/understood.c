@@ -52,11 +52,13 @@ static void put_shown(qkv_buf *out, qkv_text text, int most) {
     }
 }
 
-/* A path; of a long one the end, from a folder on. */
-static void put_path(qkv_buf *out, const char *path) {
+/* A path; of one that is long for the terminal the end, from a folder on. */
+static void put_path(const qkv_run *r, qkv_buf *out, const char *path) {
     enum { MOST = 44 };
+    const int columns = r->request->columns;
+    const size_t room = columns && columns < 80 ? (size_t)columns / 2 : MOST;
     const char *from = path;
-    while (qkv_utf8_count(from, strlen(from)) > MOST && strchr(from + 1, '/'))
+    while (qkv_utf8_count(from, strlen(from)) > room && strchr(from + 1, '/'))
         from = strchr(from + 1, '/');
     if (from > path) qkv_buf_puts(out, "…");
     put_shown(out, (qkv_text){from, strlen(from)}, MOST);
@@ -178,7 +180,7 @@ static bool read_alike(const qkv_reading *a, const qkv_reading *b) {
 /* How `n` files were read, of which this is the first. */
 static qkv_status say_reading(qkv_run *r, const qkv_reading *s, size_t n) {
     qkv_buf form = {0}, columns = {0}, unused = {0};
-    put_path(&form, qkv_text_name(s->path));
+    put_path(r, &form, qkv_text_name(s->path));
     if (n > 1) qkv_buf_printf(&form, " and %zu more", n - 1);
     qkv_buf_printf(&form, ": %s", form_of(s));
     put_separator(s, &form);
