@@ -24,11 +24,12 @@ typedef struct cli_page {
     const char *tail; /* ends a line that was broken; NULL: nothing does */
 } cli_page;
 
-/* Writes words, which blanks separate; a word longer than a line stays whole. A line end in the text
- * is one on the page. A tab shows as a blank, other control characters as "?". */
+/* Writes words, which blanks separate; a word longer than a line stays whole. A line end in the
+ * text is one on the page. A tab shows as a blank, other control characters as "?". */
 void cli_page_put(cli_page *p, const char *text);
 
-/* A text and a line end; lines after the first begin `indent` in. Broken where `out` is a terminal. */
+/* A text and a line end; lines after the first begin `indent` in. Broken where `out` is a
+ * terminal. */
 void cli_say(FILE *out, int indent, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* A message of the library, such as "data      5,452 rows …": what does not fit goes on below,

@@ -467,8 +467,8 @@ typedef struct qkv_tags {
 } qkv_tags;
 
 /* Labels the words of n texts, which are cut at blanks and punctuation as treebanks are; with
- * `blanks` at blanks alone. Labels B-x and I-x come as well-formed spans. May be called from several
- * threads with one model. Free with qkv_tags_free. */
+ * `blanks` at blanks alone. Labels B-x and I-x come as well-formed spans. May be called from
+ * several threads with one model. Free with qkv_tags_free. */
 QKV_API qkv_status qkv_tag(const qkv_text_model *m, const qkv_text *texts, size_t n, bool blanks,
                            qkv_tags *out);
 QKV_API void qkv_tags_free(qkv_tags *t);
@@ -688,7 +688,8 @@ typedef struct qkv_evaluation {
     size_t n_classes;
     const qkv_class_score *classes;
     double macro_f1;
-    /* taggers whose labels say spans: exact ones, as conlleval counts them; of each type, and of all */
+    /* taggers whose labels say spans: those that are exactly right, as conlleval counts them; of
+     * each type, and of all */
     size_t n_types;
     const qkv_class_score *types;
     double span_precision, span_recall, span_f1;

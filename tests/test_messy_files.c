@@ -121,8 +121,8 @@ static void utf32_bare(qkv_buf *b) {
     for (const char *c = plain; *c; c++) qkv_buf_add(b, (char[4]){*c}, 4);
 }
 
-/* 40 rows of a sentence and its verdict, by the format of a row: %1$s the verdict, %2$s a word, %3$d
- * a number. */
+/* 40 rows of a sentence and its verdict, by the format of a row: %1$s the verdict, %2$s a word,
+ * %3$d a number. */
 static void forty(qkv_buf *b, const char *row) {
     static const char *const verdict[] = {"good", "bad"};
     static const char *const word[] = {"fine", "dull"};

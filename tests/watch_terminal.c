@@ -6,7 +6,8 @@
  *     watched: widest W broken B first F silence S exit C
  * the widest line ever on it, how often a line ran over the right edge, seconds to the first byte,
  * the longest time without a change, and the exit code. --type types a text once all has been quiet
- * for a moment ("\t" is the tabulator, "\n" the return key, "\c" Ctrl-C); after the last one the command is hung up on. */
+ * for a moment ("\t" is the tabulator, "\n" the return key, "\c" Ctrl-C); after the last one the
+ * command is hung up on. */
 #include "qkv.h"
 
 #include <poll.h>

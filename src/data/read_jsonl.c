@@ -1,5 +1,5 @@
-/* JSON: objects, one a line or over several lines, or all in one list [ … ]. The keys are the column
- * names of CSV. For parallel text also {"translation": {"de": …, "en": …}}: the first member is the
+/* JSON: objects, one per line or over several lines, or all in one list [ … ]. The keys are the
+ * column names of CSV. For parallel text also {"translation": {"de": …, "en": …}}: the first member is the
  * source, the second the target.
  *
  * Each object is parsed for itself, so a list may be as long as it likes. */
