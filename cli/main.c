@@ -146,18 +146,26 @@ static int dispatch(int argc, char **argv) {
 
 /* Waiting OpenMP threads spin for milliseconds by default and can starve the thread they wait for
  * (a hundred times slower beside another busy program). libgomp reads GOMP_SPINCOUNT only when it
- * is loaded, before main, so we re-exec with it set. */
-static void set_spin_count(char **argv) {
-    if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return;
+ * starts: before main, and after constructors of a priority if it is a part of the command. */
+#ifdef CLI_OPENMP_WITHIN
+__attribute__((constructor(101)))
+#endif
+static bool set_spin_count(void) {
+    if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return false;
+    return setenv("GOMP_SPINCOUNT", "3000", 1) == 0;
+}
+
+/* Where it is a shared library, it has started already: the command starts once more. */
+static void start_again(char **argv) {
     char self[4096]; /* by its own name, as which others know the process */
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0 || setenv("GOMP_SPINCOUNT", "3000", 1) != 0) return;
+    if (n < 0 || !set_spin_count()) return;
     self[n] = 0;
     execv(self, argv); /* when it fails, we go on without */
 }
 
 int main(int argc, char **argv) {
-    set_spin_count(argv);
+    start_again(argv);
     int code = dispatch(argc, argv);
     /* A full disk shows only when the last of the output is written. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
