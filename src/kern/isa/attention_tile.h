@@ -149,6 +149,10 @@ INLINE void tile_finished(bool pairs, int mr, bool slopes, const panel_tile *t, 
 
 INLINE void tile_finished_any(bool pairs, int mr, bool slopes, const panel_tile *t,
                               const finish *f) {
+    if (mr == STRIP) { /* as in tile_any */
+        tile_finished(pairs, STRIP, slopes, t, f);
+        return;
+    }
 #define ROWS_OF(mr)                                                                                \
     case mr:                                                                                       \
         tile_finished(pairs, mr, slopes, t, f);                                                    \
