@@ -31,6 +31,7 @@ static const cli_option options[] = {
      .help = "one JSON object per line: label, probability; with --all or --top the classes with "
              "their probabilities; with --keep text"},
     CLI_OPTION_TREES,
+    CLI_OPTION_PAIRS,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
 };
@@ -121,7 +122,8 @@ const cli_command command_classify = {
                 "qkv classify reviews \"a fine film\" \"a dull one\"\n"
                 "qkv classify reviews --threshold 0.9 --unknown unsure --keep < lines.txt\n"
                 "qkv classify reviews --all --json < lines.txt > classes.jsonl\n",
-    .about = "Prints label<TAB>probability for each line, or for each text that is an argument.",
+    .about = "Prints label<TAB>probability for each line, or for each text that is an argument. A "
+             "model of pairs reads first<TAB>second.",
     CLI_OPTIONS(options),
     .min_rest = 1,
     .max_rest = 100000,

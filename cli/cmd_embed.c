@@ -11,6 +11,7 @@ static const cli_option options[] = {
      .help = "significant digits; 9 give a float back exactly"},
     {.name = "json", .kind = CLI_FLAG, .help = "a JSON array per line"},
     CLI_OPTION_TREES,
+    CLI_OPTION_PAIRS,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
 };

@@ -34,6 +34,7 @@ static const cli_option options[] = {
      .initial = "13a",
      .help = "translators: how BLEU cuts lines into words"},
     CLI_OPTION_TREES,
+    CLI_OPTION_PAIRS,
     CLI_OPTION_JSON,
     CLI_OPTION_THREADS,
 };

@@ -54,6 +54,11 @@ enum { CLI_KEYS_MODEL = 1, CLI_KEYS_TRAINING = 2 };
         .name = "trees", .kind = CLI_TEXT, .value = "FILE",                                        \
         .help = "models with structural positions: the texts' dependency trees, in CoNLL-U"        \
     }
+#define CLI_OPTION_PAIRS                                                                           \
+    {                                                                                              \
+        .name = "pairs", .kind = CLI_FLAG,                                                         \
+        .help = "lines are pairs, a TAB between (known of models trained here on pairs)"           \
+    }
 #define CLI_OPTION_THREADS                                                                         \
     {                                                                                              \
         .name = "threads", .letter = 't', .kind = CLI_INT, .value = "N", .min = 1, .max = 256,     \

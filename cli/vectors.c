@@ -18,11 +18,12 @@ typedef struct answering {
     const cli_vectors *v;
     float *numbers;
     bool said;
-    char end; /* of an answer */
+    size_t before; /* lines answered */
+    char end;      /* of an answer */
 } answering;
 
 /* The answers to some lines; the exit code. */
-static int answer(answering *w, const qkv_text *lines, size_t n) {
+static int compute(answering *w, const qkv_text *lines, size_t n) {
     float *more = realloc(w->numbers, (n * w->v->width + 1) * sizeof *more);
     if (!more) {
         fprintf(stderr, "qkv: out of memory for the answers to %zu lines\n", n);
@@ -38,6 +39,19 @@ static int answer(answering *w, const qkv_text *lines, size_t n) {
     }
     fflush(stdout);
     return 0;
+}
+
+/* The same as far as all is well: of a model of pairs, up to the first line that is none. */
+static int answer(answering *w, const qkv_text *lines, size_t n) {
+    size_t good = 0;
+    const bool pairs = qkv_text_model_pairs(w->m);
+    while (good < n && (!pairs || memchr(lines[good].data, '\t', lines[good].len))) good++;
+    const int code = good ? compute(w, lines, good) : 0;
+    w->before += good;
+    if (code != 0 || good == n) return code;
+    fprintf(stderr, "qkv: line %zu: no TAB: this model reads pairs of texts, first<TAB>second\n",
+            w->before + 1);
+    return qkv_status_exit_code(QKV_BAD_FILE);
 }
 
 static int answer_arguments(answering *w) {

@@ -93,8 +93,10 @@ typedef struct qkv_encode_options {
     double dropout;        /* BPE: skip a merge with this probability; Unigram: sample, at this
                               inverse temperature */
     uint64_t seed, stream; /* of those choices */
-    size_t max_tokens;     /* the text is cut there; 0: where the tokenizer's file says,
-                              if it does */
+    size_t pair_at;        /* added to offsets in the second text of a pair: where it begins in a
+                              text that holds both */
+    size_t max_tokens;     /* the text is cut there, of a pair the longer one first; 0: where the
+                              tokenizer's file says, if it does */
     bool pad;              /* fill up to one length: the file's,
                               or else the longest text's of the batch */
     size_t pad_to;         /* fill up to this length; 0: as `pad` says */
@@ -446,6 +448,12 @@ QKV_API size_t qkv_text_model_cut(const qkv_text_model *m);
 /* For a model with structural positions: the dependency trees of texts to come, from a CoNLL-U
  * file. A text is found by what it says. May be called for several files. */
 QKV_API qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path);
+/* Was the model trained on pairs of texts? Then each text that it is given holds both, a TAB between
+ * them, {"first\tsecond", 12}: in qkv_classify, qkv_embed, qkv_attention_of. What has no TAB is
+ * refused (QKV_USAGE). */
+QKV_API bool qkv_text_model_pairs(const qkv_text_model *m);
+/* From now on texts are pairs, for a model of another program that reads pairs and does not say so. */
+QKV_API qkv_status qkv_text_model_read_pairs(qkv_text_model *m);
 /* probabilities (n rows of as many as there are labels) of each class for each text. May be called
  * from several threads with one model. */
 QKV_API qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n,

@@ -24,8 +24,9 @@ void make_model_folder(const char *folder, const char *task, const char *const *
         snprintf(text[i], sizeof text[i], "%s %s and %s", numbers[a], numbers[b], numbers[c]);
         snprintf(digits[i], sizeof digits[i], "%d %d %d", a + 1, b + 1, c + 1);
         rows[i] = (qkv_train_row){.label = {a > b ? "falling" : "rising", a > b ? 7 : 6},
-                                  .text = {text[i], strlen(text[i])},
-                                  .second = {digits[i], strlen(digits[i])}};
+                                  .text = {text[i], strlen(text[i])}};
+        if (strcmp(task, "translate") == 0)
+            rows[i].second = (qkv_text){digits[i], strlen(digits[i])};
     }
     const char *set[32] = {"arch=transformer", "d_model=16", "layers=2",         "heads=2",
                            "d_ff=24",          "max_len=40", "seed=1",           "steps=2",

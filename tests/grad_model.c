@@ -94,6 +94,8 @@ static void test_blocks(void **state) {
     check("task=lm position=rope rope_pairing=halves");
     check("task=translate norm=pre share_embeddings=false target_vocab_size=5 tie=false");
     check("task=classify layers=3 layer_drop=0.5 norm=pre");
+    check("task=classify segments=3 position=learned embedding_norm=true norm=post");
+    check("task=classify segments=2 arch=gru");
 }
 
 static void test_heads(void **state) {

@@ -31,12 +31,16 @@ void tiny_batch_make(tiny_batch *b, const int32_t *lengths, int32_t n, int32_t v
         make_tree(b, s, seed);
         for (int32_t r = b->start[s]; r < b->start[s + 1]; r++)
             b->next[r] = r + 1 < b->start[s + 1] ? b->ids[r + 1] : 0;
+        const int32_t first = b->start[s], len = b->start[s + 1] - first;
+        for (int32_t i = 0; i < len; i++) b->segment[first + i] = 2 * i >= len;
+        b->segments[s] = (qkv_cells){b->segment + first, len};
     }
-    b->tokens =
-        (qkv_tokens){.layout = {.n = n, .start = b->start},
-                     .ids = b->ids,
-                     .rows = b->rows,
-                     .column = {[QKV_COLUMN_NODES] = b->nodes, [QKV_COLUMN_HEADS] = b->heads}};
+    b->tokens = (qkv_tokens){.layout = {.n = n, .start = b->start},
+                             .ids = b->ids,
+                             .rows = b->rows,
+                             .column = {[QKV_COLUMN_NODES] = b->nodes,
+                                        [QKV_COLUMN_HEADS] = b->heads,
+                                        [QKV_COLUMN_SEGMENTS] = b->segments}};
 }
 
 qkv_status tiny_build(const char *assignments, qkv_model **out) {

@@ -9,14 +9,14 @@
 #define TINY_SEQUENCES 8
 #define TINY_ROWS      512
 
-/* Sequences with random ids below `vocab`, random trees, a label each,
- * and the next token of each. */
+/* Sequences with random ids below `vocab`, random trees, a label each, and the next token of each;
+ * of each the second half is a segment of its own. */
 typedef struct tiny_batch {
     int32_t n, rows;
     int32_t start[TINY_SEQUENCES + 1];
-    int32_t ids[TINY_ROWS], next[TINY_ROWS], node[TINY_ROWS], head[TINY_ROWS],
+    int32_t ids[TINY_ROWS], next[TINY_ROWS], node[TINY_ROWS], head[TINY_ROWS], segment[TINY_ROWS],
         label[TINY_SEQUENCES];
-    qkv_cells nodes[TINY_SEQUENCES], heads[TINY_SEQUENCES];
+    qkv_cells nodes[TINY_SEQUENCES], heads[TINY_SEQUENCES], segments[TINY_SEQUENCES];
     qkv_tokens tokens; /* points into this struct: do not copy it */
 } tiny_batch;
 

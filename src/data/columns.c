@@ -136,15 +136,27 @@ static qkv_status make_tags(const qkv_column_source *s, int32_t *out, int64_t *n
     return QKV_OK;
 }
 
+/* ---- segments ---- */
+
+/* As the tokenizer's post-processor says; a text by itself is of the first kind. */
+static qkv_status make_segments(const qkv_column_source *s, int32_t *out, int64_t *n) {
+    for (int64_t i = s->from; i < s->to; i++) *out++ = s->e->type ? s->e->type[i] : 0;
+    *n = s->to - s->from;
+    return QKV_OK;
+}
+
 /* ---- the table ---- */
 
 static const struct {
     int64_t (*room)(const qkv_column_source *s);
     qkv_status (*make)(const qkv_column_source *s, int32_t *out, int64_t *n);
 } rows[QKV_COLUMNS] = {
-    [QKV_COLUMN_NODES] = {token_room, make_nodes}, [QKV_COLUMN_HEADS] = {head_room, make_heads},
-    [QKV_COLUMN_CHARS] = {char_room, make_chars},  [QKV_COLUMN_WORDS] = {word_room, make_words},
+    [QKV_COLUMN_NODES] = {token_room, make_nodes},
+    [QKV_COLUMN_HEADS] = {head_room, make_heads},
+    [QKV_COLUMN_CHARS] = {char_room, make_chars},
+    [QKV_COLUMN_WORDS] = {word_room, make_words},
     [QKV_COLUMN_TAGS] = {word_room, make_tags},
+    [QKV_COLUMN_SEGMENTS] = {token_room, make_segments},
 };
 
 int64_t qkv_column_room(qkv_column column, const qkv_column_source *s) {

@@ -454,11 +454,16 @@ static qkv_status sort_labels(qkv_corpus *c) {
 }
 
 /* Where one row has a second text, all have: whether it is there must not depend on the row. */
-static void even_pairs(qkv_corpus *c) {
+static qkv_status even_pairs(qkv_corpus *c, const qkv_corpus_spec *spec) {
     bool any = false;
     for (size_t i = 0; i < c->n; i++) any |= c->rows[i].second.data != NULL;
+    if (!any && spec->second == QKV_SECOND_MUST)
+        return qkv_fail(QKV_BAD_FILE,
+                        "%s: rows with a second text were to come: name its column (--pair N)",
+                        spec->n_paths ? spec->paths[0] : "rows");
     for (size_t i = 0; i < c->n && any; i++)
         if (!c->rows[i].second.data) c->rows[i].second = (qkv_text){"", 0};
+    return QKV_OK;
 }
 
 static qkv_status read_all(qkv_corpus *c, const qkv_corpus_spec *spec) {
@@ -476,7 +481,7 @@ static qkv_status read_all(qkv_corpus *c, const qkv_corpus_spec *spec) {
                         spec->rows      ? "rows"
                         : spec->n_paths ? spec->paths[0]
                                         : "no file");
-    even_pairs(c);
+    QKV_TRY(even_pairs(c, spec));
     return c->labels.n && !spec->labels ? sort_labels(c) : QKV_OK;
 }
 

@@ -67,6 +67,13 @@ typedef struct qkv_corpus {
     qkv_trees trees; /* of the sentences, when some were given */
 } qkv_corpus;
 
+/* Whether rows have a second text, beside those of a translator. */
+typedef enum qkv_second {
+    QKV_SECOND_MAY,  /* where a column says that it is one */
+    QKV_SECOND_MUST, /* also by place: label, text, second text */
+    QKV_SECOND_NOT   /* whatever the columns say */
+} qkv_second;
+
 typedef struct qkv_corpus_spec {
     qkv_corpus_shape shape;
     const char *const *paths;
@@ -75,8 +82,9 @@ typedef struct qkv_corpus_spec {
     size_t n_rows;
     const char *format;            /* NULL: recognise */
     const char *column[QKV_ROLES]; /* name, or number from 1; NULL: recognise */
-    const char *trees;             /* a CoNLL-U file with the trees of the texts; or NULL */
-    const qkv_labels *labels;      /* when not NULL: a label that is not among these is refused */
+    qkv_second second;
+    const char *trees;        /* a CoNLL-U file with the trees of the texts; or NULL */
+    const qkv_labels *labels; /* when not NULL: a label that is not among these is refused */
 } qkv_corpus_spec;
 
 qkv_status qkv_corpus_read(qkv_corpus *c, const qkv_corpus_spec *spec);

@@ -104,6 +104,7 @@ static qkv_status keep_names(qkv_reader *r, qkv_json_at object) {
 /* Is the member the one that has the role? By its own name where it says it outright and nobody
  * asked for another, so that it does not matter which object came first. */
 static bool has_role(const qkv_reader *r, qkv_role role, qkv_text key) {
+    if (role == QKV_ROLE_PAIR && r->spec->second == QKV_SECOND_NOT) return false;
     const qkv_text name = r->reading->used[role].name;
     const bool chosen =
         name.data && (r->spec->column[role] || qkv_column_rank(r->spec->shape, role, name) < 3);

@@ -243,7 +243,9 @@ static void take_names(const qkv_reader *r, const qkv_table_sample *s, qkv_table
         if (t->column[role] != QKV_NO_COLUMN) continue;
         const int column = best_column(r, s, (qkv_role)role, &rank);
         /* A pair that nobody asked for must say so outright. */
-        if (role == QKV_ROLE_PAIR && !is_needed(r->spec->shape, role) && rank < 2) continue;
+        if (role == QKV_ROLE_PAIR && !is_needed(r->spec->shape, role) &&
+            (rank < 2 || r->spec->second == QKV_SECOND_NOT))
+            continue;
         if (column != QKV_NO_COLUMN && !is_taken(t, column)) t->column[role] = column;
     }
 }
@@ -263,10 +265,11 @@ static qkv_status second_is_label(const qkv_table_sample *s, int from, bool *out
 
 static qkv_status place_labelled(const qkv_reader *r, const qkv_table_sample *s,
                                  qkv_table_columns *t) {
-    int *label = &t->column[QKV_ROLE_LABEL], *text = &t->column[QKV_ROLE_TEXT];
+    int *label = &t->column[QKV_ROLE_LABEL], *text = &t->column[QKV_ROLE_TEXT],
+        *pair = &t->column[QKV_ROLE_PAIR];
     if (*label != QKV_NO_COLUMN && *text != QKV_NO_COLUMN) return QKV_OK;
-    if (*label == QKV_NO_COLUMN && *text == QKV_NO_COLUMN && s->even && s->width == 2 &&
-        (s->quoted || t->header)) {
+    if (*label == QKV_NO_COLUMN && *text == QKV_NO_COLUMN && *pair == QKV_NO_COLUMN && s->even &&
+        s->width == 2 && (s->quoted || t->header)) {
         QKV_TRY(second_is_label(s, t->header, &t->counted));
         *label = t->counted;
         *text = !t->counted;
@@ -274,11 +277,15 @@ static qkv_status place_labelled(const qkv_reader *r, const qkv_table_sample *s,
         return QKV_OK;
     }
     if (*label == QKV_NO_COLUMN && *text == QKV_NO_COLUMN && !t->header) {
-        *label = 0, *text = 1;
-        t->rest = true;
+        *label = *pair == 0;
+        *text = *label + 1 + (*pair == *label + 1);
+        if (r->spec->second == QKV_SECOND_MUST && *pair == QKV_NO_COLUMN && s->width > 2) *pair = 2;
+        t->rest = *pair == QKV_NO_COLUMN;
+        t->strict |= !t->rest;
         return QKV_OK;
     }
-    if (s->width == 2 && (*label == QKV_NO_COLUMN) != (*text == QKV_NO_COLUMN)) {
+    if (s->width == 2 && *pair == QKV_NO_COLUMN &&
+        (*label == QKV_NO_COLUMN) != (*text == QKV_NO_COLUMN)) {
         *(*label == QKV_NO_COLUMN ? label : text) = 1 - (*label == QKV_NO_COLUMN ? *text : *label);
         return QKV_OK;
     }

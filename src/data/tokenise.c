@@ -7,26 +7,28 @@ enum { BLOCK = 1024 };
 
 typedef struct block {
     const qkv_row *rows[BLOCK];
-    qkv_text texts[BLOCK];
+    qkv_text texts[BLOCK], second[BLOCK];
     qkv_encoding sides[2][BLOCK];
     size_t n;
 } block;
 
-static qkv_status encode_pair(const qkv_tokenizer *tok, const qkv_encode_options *options, block *b,
-                              size_t i) {
-    const qkv_row *row = b->rows[i];
-    return qkv_tokenizer_encode(tok, row->text.data, row->text.len, row->second.data,
-                                row->second.len, options, &b->sides[0][i]);
+static qkv_status encode_pair(const qkv_tokenizer *tok, const qkv_encode_options *options,
+                              qkv_text text, qkv_text second, qkv_encoding *out) {
+    qkv_encode_options o = *options;
+    o.pair_at = text.len + 1;
+    return qkv_tokenizer_encode(tok, text.data, text.len, second.data, second.len, &o, out);
 }
 
-static qkv_status encode_pairs(const qkv_tokenizer *tok, const qkv_encode_options *options,
-                               block *b) {
+qkv_status qkv_encode_rows(const qkv_tokenizer *tok, const qkv_text *texts, const qkv_text *second,
+                           size_t n, const qkv_encode_options *options, qkv_encoding *out) {
     _Atomic bool failed = false;
+    if (!second) return qkv_tokenizer_encode_batch(tok, texts, n, options, out);
     QKV_PARALLEL_FOR_UNEVEN
-    for (size_t i = 0; i < b->n; i++)
-        if (encode_pair(tok, options, b, i) != QKV_OK) failed = true;
+    for (size_t i = 0; i < n; i++)
+        if (encode_pair(tok, options, texts[i], second[i], &out[i]) != QKV_OK) failed = true;
     /* Messages are kept per thread: once more here, for the message of the first that fails. */
-    for (size_t i = 0; i < b->n && failed; i++) QKV_TRY(encode_pair(tok, options, b, i));
+    for (size_t i = 0; i < n && failed; i++)
+        QKV_TRY(encode_pair(tok, options, texts[i], second[i], &out[i]));
     return QKV_OK;
 }
 
@@ -38,10 +40,12 @@ static qkv_status encode_side(const qkv_tokenizer *tok, const qkv_tokenise_spec 
         .no_special = spec->no_special,
         .offsets = (spec->columns & QKV_COLUMNS_BY_PLACE) || (spec->columns && split),
         .max_tokens = split ? (size_t)INT32_MAX : (size_t)spec->max_tokens};
-    if (spec->sides == 1 && b->n > 0 && b->rows[0]->second.data)
-        return encode_pairs(tok, &options, b);
-    for (size_t i = 0; i < b->n; i++) b->texts[i] = side ? b->rows[i]->second : b->rows[i]->text;
-    return qkv_tokenizer_encode_batch(tok, b->texts, b->n, &options, b->sides[side]);
+    const bool pairs = spec->sides == 1 && b->n > 0 && b->rows[0]->second.data;
+    for (size_t i = 0; i < b->n; i++) {
+        b->texts[i] = side ? b->rows[i]->second : b->rows[i]->text;
+        b->second[i] = b->rows[i]->second;
+    }
+    return qkv_encode_rows(tok, b->texts, pairs ? b->second : NULL, b->n, &options, b->sides[side]);
 }
 
 /* Gives the example just added, tokens from … to − 1 of the row's text, its columns. */

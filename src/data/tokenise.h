@@ -30,6 +30,11 @@ typedef struct qkv_tokenise_counts {
     bool kept;       /* nothing was tokenised: the ids lay in a file already */
 } qkv_tokenise_counts;
 
+/* Texts, or where `second` is not NULL pairs of texts: the one way from either to ids, in training
+ * and in use, over all threads. Offsets are of a text in which a character stands between the two. */
+qkv_status qkv_encode_rows(const qkv_tokenizer *tok, const qkv_text *texts, const qkv_text *second,
+                           size_t n, const qkv_encode_options *options, qkv_encoding *out);
+
 /* Appends the rows with `take[i]` (NULL: all) to *out, which was initialised with as many sides. */
 qkv_status qkv_tokenise(const qkv_tokenizer *tok, const qkv_corpus *corpus, const bool *take,
                         const qkv_tokenise_spec *spec, qkv_encoded *out,

@@ -110,6 +110,11 @@ static void declare_embedding(qkv_model *m, qkv_side *side, int64_t vocab, bool 
     e->scale = (real)(c->embedding_scale ? sqrt((double)c->d_model) : 1);
     e->dropout = (real)c->embedding_dropout;
     e->normed = c->embedding_norm;
+    /* Zeros: a model that gets segments begins as the one that had none. */
+    const qkv_param_spec segments = {.rows = c->segments, .cols = c->d_model, .no_decay = true};
+    if (c->segments)
+        e->segments =
+            qkv_param_declare(&m->params, &segments, "%s.segment_embedding.weight", side->name);
     char name[QKV_NAME_BYTES];
     snprintf(name, sizeof name, "%s.embedding_norm", side->name);
     if (e->normed)

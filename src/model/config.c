@@ -114,6 +114,10 @@ qkv_status qkv_config_resolve(const qkv_config *config, qkv_config *out) {
     else
         QKV_TRY(check_recurrent(&c, &shape));
     bool two_sided = shape.encoder && shape.decoder;
+    if ((c.segments || c.pairs) && (!shape.encoder || two_sided))
+        return qkv_fail(
+            QKV_USAGE, "%s are for a model that is an encoder alone, and task=%s has another shape",
+            c.pairs ? "pairs of texts" : "segments", qkv_task_names[c.task]);
     if (two_sided && c.share_embeddings && c.target_vocab_size != c.vocab_size)
         return qkv_fail(QKV_USAGE,
                         "share_embeddings=true needs one vocabulary, but vocab_size is %lld and "

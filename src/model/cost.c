@@ -211,6 +211,13 @@ static void visit_side(const walker *w, const qkv_side *side) {
     else
         table.note = "shared with the encoder";
     w->visit(w->user, &table);
+    if (side->embedding.segments) {
+        qkv_cost_part segments = part;
+        segments.name = "segments";
+        segments.kept = (double)table.width;
+        add_param(&segments, side->embedding.segments);
+        w->visit(w->user, &segments);
+    }
     if (!side->recurrent && side->stack.position.table) {
         qkv_cost_part position = part;
         position.name = "position";

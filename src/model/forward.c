@@ -56,10 +56,30 @@ static bool sound(qkv_tape *t, const qkv_tokens *x) {
     return false;
 }
 
+/* The vector of each token's segment. A batch that does not say has texts of the first kind. */
+static qkv_tensor *embed_segments(qkv_tape *t, const qkv_embedding_layer *e,
+                                  const qkv_tokens *tokens) {
+    const qkv_cells *cells = tokens->column[QKV_COLUMN_SEGMENTS];
+    int32_t *ids = qkv_tape_alloc(t, &model_op, (size_t)tokens->rows * sizeof *ids);
+    if (!ids) return &t->nothing;
+    memset(ids, 0, (size_t)tokens->rows * sizeof *ids);
+    for (int32_t s = 0; s < tokens->layout.n && cells; s++) {
+        const int32_t n = qkv_layout_len(&tokens->layout, s);
+        if (cells[s].n != n)
+            return qkv_tape_fail(t, &model_op, QKV_USAGE,
+                                 "%lld segments of the %d tokens of sequence %d",
+                                 (long long)cells[s].n, (int)n, (int)s);
+        memcpy(ids + tokens->layout.start[s], cells[s].at, (size_t)n * sizeof *ids);
+    }
+    return qkv_embedding(t, qkv_of(e->segments),
+                         &(qkv_embedding_spec){.ids = ids, .rows = tokens->rows});
+}
+
 qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qkv_tokens *tokens,
                              const qkv_place *place, const qkv_position_terms *at) {
     qkv_tensor *added = at ? at->added : NULL;
-    bool late = e->normed || added; /* dropout comes after what is still to be added or normed */
+    bool late = e->normed || e->segments ||
+                added; /* dropout comes after what is still to be added or normed */
     qkv_embedding_spec spec = {.ids = tokens->ids,
                                .rows = tokens->rows,
                                .scale = e->scale,
@@ -68,6 +88,7 @@ qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qk
                                .dropout = late ? 0 : e->dropout};
     qkv_tensor *x = qkv_embedding(t, qkv_of(e->table), &spec); /* (R, D) */
     if (added) x = qkv_add(t, x, added, 0);
+    if (e->segments) x = qkv_add(t, x, embed_segments(t, e, tokens), 0);
     if (e->normed) x = qkv_norm_apply(t, &e->norm, x, NULL, NULL);
     return late && e->dropout > 0 ? qkv_dropout(t, x, e->dropout) : x;
 }

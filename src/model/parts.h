@@ -9,7 +9,8 @@
 
 /* Token ids → rows. */
 typedef struct qkv_embedding_layer {
-    qkv_param *table; /* (V, D) */
+    qkv_param *table;    /* (V, D) */
+    qkv_param *segments; /* (kinds, D), or NULL */
     real scale, dropout;
     bool normed;
     qkv_norm_layer norm;

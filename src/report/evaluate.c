@@ -244,7 +244,13 @@ static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
                                   .column = {[QKV_ROLE_LABEL] = options->label,
                                              [QKV_ROLE_TEXT] = options->text,
                                              [QKV_ROLE_PAIR] = options->pair},
+                                  .second = m->pairs           ? QKV_SECOND_MUST
+                                            : task->sides == 1 ? QKV_SECOND_NOT
+                                                               : QKV_SECOND_MAY,
                                   .labels = &m->labels};
+    if (spec.second == QKV_SECOND_NOT && options->pair)
+        return qkv_fail(QKV_USAGE, "--pair %.60s: this model was trained on single texts",
+                        options->pair);
     if (n == 0 || !qkv_task_trains(task))
         return qkv_fail(QKV_USAGE, n ? "a model that only embeds has no score"
                                      : "eval needs data: --data FILE");

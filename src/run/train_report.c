@@ -103,8 +103,10 @@ static qkv_status say_data(qkv_run *r) {
         QKV_TRY(qkv_run_note(r, "          %s rows without a token left out",
                              group((double)r->counts.n_empty).text));
     if (!r->counts.n_cut) return QKV_OK;
-    return qkv_run_note(r, "          %s over %lld tokens %s", group((double)r->counts.n_cut).text,
-                        (long long)r->config.max_len, done[r->train.too_long]);
+    return qkv_run_note(
+        r, "          %s over %lld tokens %s%s", group((double)r->counts.n_cut).text,
+        (long long)r->config.max_len, done[r->train.too_long],
+        r->pairs && r->train.too_long == QKV_TOO_LONG_CUT ? ", the longer text first" : "");
 }
 
 /* ---- what was chosen for those who left it to us ---- */
@@ -334,7 +336,12 @@ static void put_command(const qkv_train_request *q, qkv_buf *out) {
 }
 
 static void put_use(const qkv_run *r, qkv_buf *out) {
+    static const char one[] = "echo \"some text\"";
     const char *line = r->task->use, *gap = strstr(line, "%s");
+    if (r->pairs && strncmp(line, one, sizeof one - 1) == 0) {
+        qkv_buf_puts(out, "printf 'some text\\tanother\\n'");
+        line += sizeof one - 1;
+    }
     qkv_buf_add(out, line, (size_t)(gap - line));
     put_word(out, r->request->out);
     qkv_buf_puts(out, gap + 2);

@@ -125,11 +125,18 @@ static qkv_status read_texts(qkv_run *r) {
     QKV_TRY(check_stdin(r->request));
     QKV_TRY(qkv_corpus_read(&r->corpus, &spec));
     QKV_TRY(qkv_run_understood(r));
+    r->pairs = r->corpus.rows[0].second.data && r->task->sides == 1 && r->task->shape.encoder;
+    if (r->pairs && r->train.too_long == QKV_TOO_LONG_SPLIT)
+        return qkv_fail(QKV_USAGE, "too_long=split: a pair of texts cannot be split; use cut (the "
+                                   "longer text first) or skip");
     if (!r->request->valid) return QKV_OK;
     spec.rows = NULL;
     spec.paths = r->request->valid;
     spec.n_paths = count_paths(spec.paths);
     spec.labels = labelled ? &r->corpus.labels : NULL;
+    spec.second = r->pairs              ? QKV_SECOND_MUST
+                  : r->task->sides == 1 ? QKV_SECOND_NOT
+                                        : QKV_SECOND_MAY;
     QKV_TRY(qkv_corpus_read(&r->valid_corpus, &spec));
     r->has_valid_corpus = true;
     return QKV_OK;
@@ -165,6 +172,20 @@ static qkv_status train_tokenizer(qkv_run *r) {
     return qkv_tokenizer_for(kind, &r->corpus, &r->config, lowercase, &telling, &r->tokenizer);
 }
 
+/* One framing, in training and in use: the tokenizer's, which is given one where it has none. A
+ * model that is gone on from keeps its segments. */
+static qkv_status settle_pairs(qkv_run *r) {
+    qkv_settings s = qkv_config_settings(&r->config);
+    s.given = r->given;
+    r->config.pairs = r->pairs;
+    if (!r->pairs) return QKV_OK;
+    QKV_TRY(qkv_tokenizer_separate(r->tokenizer));
+    const int32_t types = qkv_tokenizer_types(r->tokenizer);
+    if (!r->config.segments && !qkv_settings_given(&s, "segments"))
+        r->config.segments = types > 1 ? types : 0;
+    return qkv_task_check_pairs(r->tokenizer, &r->config);
+}
+
 /* In this order: the run's own (resuming; `own` NULL: there is no folder), that of the model to
  * start from, a file, a kind to train. */
 static qkv_status get_tokenizer(qkv_run *r, const char *own) {
@@ -175,14 +196,13 @@ static qkv_status get_tokenizer(qkv_run *r, const char *own) {
         qkv_status status = qkv_folder_find(r->request->init, QKV_PART_TOKENIZER, &path);
         if (status == QKV_OK) status = qkv_tokenizer_open(path.data, &r->tokenizer);
         qkv_buf_free(&path);
-        if (status == QKV_OK && own) status = qkv_tokenizer_save(r->tokenizer, own);
         QKV_TRY(status);
     } else {
         QKV_TRY(train_tokenizer(r));
-        if (own) QKV_TRY(qkv_tokenizer_save(r->tokenizer, own));
     }
     r->config.vocab_size = (int64_t)qkv_tokenizer_size(r->tokenizer);
-    return QKV_OK;
+    QKV_TRY(settle_pairs(r));
+    return own && !qkv_file_exists(own) ? qkv_tokenizer_save(r->tokenizer, own) : QKV_OK;
 }
 
 /* ---- ids ---- */

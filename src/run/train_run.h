@@ -21,6 +21,7 @@ typedef struct qkv_run {
     qkv_train_config train;
     qkv_corpus corpus, valid_corpus;
     bool has_valid_corpus;
+    bool pairs; /* rows have two texts, which become one sequence */
     qkv_tokenizer *tokenizer;
     qkv_encoded train_ids, valid_ids;
     qkv_tokenise_counts counts;

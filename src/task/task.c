@@ -71,10 +71,20 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *confi
     return spec;
 }
 
+qkv_status qkv_task_check_pairs(const qkv_tokenizer *tok, const qkv_config *config) {
+    const int32_t types = qkv_tokenizer_types(tok);
+    if (config->segments == 0 || types <= config->segments) return QKV_OK;
+    return qkv_fail(QKV_USAGE,
+                    "the tokenizer tells %d segments apart in a pair of texts, the model has %lld "
+                    "(segments)",
+                    (int)types, (long long)config->segments);
+}
+
 /* The columns that a model of this configuration reads. */
 static unsigned columns_of(const qkv_config *c) {
     unsigned columns = qkv_task_of(c)->columns;
     if (c->position == QKV_POSITION_STRUCTURAL) columns |= QKV_COLUMNS_TREE;
+    if (c->segments) columns |= qkv_column_bit(QKV_COLUMN_SEGMENTS);
     const qkv_companion *companion;
     for (int i = 0; (companion = qkv_companion_at(c, i)); i++)
         if (companion->columns) columns |= companion->columns(c);

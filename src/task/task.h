@@ -116,6 +116,8 @@ static inline bool qkv_task_trains(const qkv_task *task) {
 
 /* What a task needs to know of a tokenizer and a configuration. */
 qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *config);
+/* Refuses a tokenizer that tells more segments apart in a pair than the configuration has. */
+qkv_status qkv_task_check_pairs(const qkv_tokenizer *tok, const qkv_config *config);
 /* How a task's texts become ids. */
 qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config);
 

@@ -229,6 +229,13 @@ static qkv_status encode_text(const qkv_tokenizer *tok, qkv_scratch *s, const ch
 
 /* ---- template and limit ---- */
 
+static void move_ranges(qkv_encoding *e, uint32_t by) {
+    for (size_t i = 0; i < e->n; i++) {
+        e->begin[i] += by;
+        e->end[i] += by;
+    }
+}
+
 static qkv_status append(const qkv_scratch *s, qkv_encoding *out, const qkv_encoding *part) {
     if (!qkv_encoding_room(out, part->n, s->ranges)) return QKV_FAILED;
     if (!part->n) return QKV_OK;
@@ -296,6 +303,7 @@ static qkv_status encode_with(const qkv_tokenizer *tok, qkv_scratch *s, const qk
     if (apart) {
         QKV_TRY(encode_text(tok, s, text->data, text->len, &s->part[0]));
         if (pair) QKV_TRY(encode_text(tok, s, pair->data, pair->len, &s->part[1]));
+        if (pair && s->ranges && o->pair_at) move_ranges(&s->part[1], (uint32_t)o->pair_at);
         if (limited)
             QKV_TRY(qkv_limits_cut(&tok->limits, limit > added ? limit - added : 0, pair != NULL,
                                    &s->part[0], &s->part[1], &out->cut));

@@ -76,68 +76,6 @@ qkv_status qkv_add_special(qkv_tokenizer *tok, const char *text, size_t len, int
         tok, &(qkv_added){.text = text, .len = len, .id = id, .special = true});
 }
 
-static void put_part(qkv_json_out *j, const char *kind, const char *id, size_t len, int type) {
-    qkv_json_open(j, '{');
-    qkv_json_put_key(j, kind);
-    qkv_json_open(j, '{');
-    qkv_json_put_key(j, "id");
-    qkv_json_put_string(j, id, len);
-    qkv_json_put_key(j, "type_id");
-    qkv_json_put_int(j, type);
-    qkv_json_close(j, '}');
-    qkv_json_close(j, '}');
-}
-
-static void put_special(qkv_json_out *j, const qkv_tokenizer *tok, int32_t id) {
-    size_t len = 0;
-    const char *text = qkv_tokenizer_token(tok, id, &len);
-    qkv_json_put_key_n(j, text ? text : "", len);
-    qkv_json_open(j, '{');
-    qkv_json_put_key(j, "id");
-    qkv_json_put_string(j, text ? text : "", len);
-    qkv_json_put_key(j, "ids");
-    qkv_json_open(j, '[');
-    qkv_json_put_int(j, id);
-    qkv_json_close(j, ']');
-    qkv_json_put_key(j, "tokens");
-    qkv_json_open(j, '[');
-    qkv_json_put_string(j, text ? text : "", len);
-    qkv_json_close(j, ']');
-    qkv_json_close(j, '}');
-}
-
-qkv_status qkv_set_template(qkv_tokenizer *tok, int32_t bos, int32_t eos) {
-    size_t bos_len = 0, eos_len = 0;
-    const char *bos_text = qkv_tokenizer_token(tok, bos, &bos_len),
-               *eos_text = qkv_tokenizer_token(tok, eos, &eos_len);
-    if (!bos_text && !eos_text) return QKV_OK;
-    qkv_buf text = {0};
-    qkv_json_out j = qkv_json_begin(&text, 0);
-    qkv_json_open(&j, '{');
-    qkv_json_put_key(&j, "type");
-    qkv_json_put_text(&j, "TemplateProcessing");
-    for (int pair = 0; pair < 2; pair++) {
-        qkv_json_put_key(&j, pair ? "pair" : "single");
-        qkv_json_open(&j, '[');
-        for (int second = 0; second <= pair; second++) {
-            if (bos_text) put_part(&j, "SpecialToken", bos_text, bos_len, second);
-            put_part(&j, "Sequence", second ? "B" : "A", 1, second);
-            if (eos_text) put_part(&j, "SpecialToken", eos_text, eos_len, second);
-        }
-        qkv_json_close(&j, ']');
-    }
-    qkv_json_put_key(&j, "special_tokens");
-    qkv_json_open(&j, '{');
-    if (bos_text) put_special(&j, tok, bos);
-    if (eos_text && (!bos_text || eos != bos)) put_special(&j, tok, eos);
-    qkv_json_close(&j, '}');
-    qkv_json_close(&j, '}');
-    qkv_status status = text.status;
-    if (status == QKV_OK) status = qkv_tokenizer_set_stage(tok, QKV_STAGE_POSTPROCESSOR, text.data);
-    qkv_buf_free(&text);
-    return status;
-}
-
 static void put_flag(qkv_json_out *j, const char *key, bool value) {
     qkv_json_put_key(j, key);
     qkv_json_put_bool(j, value);

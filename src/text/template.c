@@ -1,5 +1,6 @@
 /* Post-processors: every kind becomes two templates, for one text and for two. */
 #include "text/template.h"
+#include "text/reader.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -116,4 +117,115 @@ qkv_status qkv_template_parse(qkv_tokenizer *tok, qkv_json_at json, const char *
                         (int)(len > 60 ? 60 : len), type);
     QKV_TRY(parse_parts(json, "single", &t->single));
     return parse_parts(json, "pair", &t->pair);
+}
+
+/* ---- templates of our own ---- */
+
+static void put_part(qkv_json_out *j, const char *kind, const char *id, size_t len, int type) {
+    qkv_json_open(j, '{');
+    qkv_json_put_key(j, kind);
+    qkv_json_open(j, '{');
+    qkv_json_put_key(j, "id");
+    qkv_json_put_string(j, id, len);
+    qkv_json_put_key(j, "type_id");
+    qkv_json_put_int(j, type);
+    qkv_json_close(j, '}');
+    qkv_json_close(j, '}');
+}
+
+static void put_special(qkv_json_out *j, const qkv_tokenizer *tok, int32_t id) {
+    size_t len = 0;
+    const char *text = qkv_tokenizer_token(tok, id, &len);
+    qkv_json_put_key_n(j, text ? text : "", len);
+    qkv_json_open(j, '{');
+    qkv_json_put_key(j, "id");
+    qkv_json_put_string(j, text ? text : "", len);
+    qkv_json_put_key(j, "ids");
+    qkv_json_open(j, '[');
+    qkv_json_put_int(j, id);
+    qkv_json_close(j, ']');
+    qkv_json_put_key(j, "tokens");
+    qkv_json_open(j, '[');
+    qkv_json_put_string(j, text ? text : "", len);
+    qkv_json_close(j, ']');
+    qkv_json_close(j, '}');
+}
+
+/* What stands before and behind each text, and between the two of a pair; −1: nothing. */
+typedef struct marks {
+    int32_t before, after, between;
+} marks;
+
+static void put_mark(qkv_json_out *j, const qkv_tokenizer *tok, int32_t id, int type) {
+    size_t len = 0;
+    const char *text = qkv_tokenizer_token(tok, id, &len);
+    if (text) put_part(j, "SpecialToken", text, len, type);
+}
+
+static void put_template(qkv_json_out *j, const qkv_tokenizer *tok, marks m) {
+    qkv_json_open(j, '{');
+    qkv_json_put_key(j, "type");
+    qkv_json_put_text(j, "TemplateProcessing");
+    for (int pair = 0; pair < 2; pair++) {
+        qkv_json_put_key(j, pair ? "pair" : "single");
+        qkv_json_open(j, '[');
+        for (int second = 0; second <= pair; second++) {
+            if (second) put_mark(j, tok, m.between, 0);
+            put_mark(j, tok, m.before, second);
+            put_part(j, "Sequence", second ? "B" : "A", 1, second);
+            put_mark(j, tok, m.after, second);
+        }
+        qkv_json_close(j, ']');
+    }
+    qkv_json_put_key(j, "special_tokens");
+    qkv_json_open(j, '{');
+    const int32_t ids[] = {m.before, m.after, m.between};
+    for (int i = 0; i < 3; i++) {
+        bool known = false; /* already, or no token at all */
+        size_t len;
+        for (int k = 0; k < i; k++) known |= ids[k] == ids[i];
+        if (!known && qkv_tokenizer_token(tok, ids[i], &len)) put_special(j, tok, ids[i]);
+    }
+    qkv_json_close(j, '}');
+    qkv_json_close(j, '}');
+}
+
+qkv_status qkv_set_template(qkv_tokenizer *tok, int32_t bos, int32_t eos) {
+    size_t len;
+    if (!qkv_tokenizer_token(tok, bos, &len) && !qkv_tokenizer_token(tok, eos, &len)) return QKV_OK;
+    qkv_buf text = {0};
+    qkv_json_out j = qkv_json_begin(&text, 0);
+    put_template(&j, tok, (marks){bos, eos, -1});
+    qkv_status status = text.status;
+    if (status == QKV_OK) status = qkv_tokenizer_set_stage(tok, QKV_STAGE_POSTPROCESSOR, text.data);
+    qkv_buf_free(&text);
+    return status;
+}
+
+/* A post-processor that is none of pairs (ByteLevel's, which trims offsets) stays, before the
+ * template. */
+qkv_status qkv_tokenizer_separate(qkv_tokenizer *tok) {
+    const int32_t sep = tok->special[QKV_TOK_SEP], eos = tok->special[QKV_TOK_EOS];
+    const char *old = tok->stage[QKV_STAGE_POSTPROCESSOR].json;
+    if (tok->template.set || (sep < 0 && eos < 0)) return QKV_OK;
+    qkv_buf text = {0}, own = {0};
+    qkv_json_out j = qkv_json_begin(&own, 0);
+    put_template(&j, tok, (marks){-1, -1, sep >= 0 ? sep : eos});
+    if (own.status == QKV_OK && old)
+        qkv_buf_printf(&text, "{\"type\":\"Sequence\",\"processors\":[%s,%s]}", old, own.data);
+    else if (own.status == QKV_OK)
+        qkv_buf_puts(&text, own.data);
+    qkv_status status = own.status == QKV_OK ? text.status : own.status;
+    if (status == QKV_OK) status = qkv_tokenizer_set_stage(tok, QKV_STAGE_POSTPROCESSOR, text.data);
+    qkv_buf_free(&text);
+    qkv_buf_free(&own);
+    return status;
+}
+
+int32_t qkv_tokenizer_types(const qkv_tokenizer *tok) {
+    const qkv_template_parts *parts = &tok->template.pair;
+    int32_t most = tok->template.set ? 0 : 1; /* without a template: 0 and 1 */
+    for (size_t i = 0; i < parts->n; i++)
+        if (parts->at[i].type > most) most = parts->at[i].type;
+    return most + 1;
 }

@@ -38,6 +38,14 @@ typedef enum qkv_special {
 } qkv_special;
 int32_t qkv_tokenizer_special(const qkv_tokenizer *tok, qkv_special role);
 
+/* ---- pairs of texts ---- */
+/* The post-processor joins them. Where a tokenizer has none for that, this gives it one, which its
+ * file then has too: the mark of a separator, else that of an end, between the two, the second of
+ * type 1. To be called before the tokenizer is used. */
+qkv_status qkv_tokenizer_separate(qkv_tokenizer *tok);
+/* Types (qkv_encoding.type) that the tokens of a pair may have: 1 + the largest. */
+int32_t qkv_tokenizer_types(const qkv_tokenizer *tok);
+
 /* ---- decoding ---- */
 qkv_status qkv_tokenizer_decode(const qkv_tokenizer *tok, const int32_t *ids, size_t n,
                                 bool keep_special, qkv_buf *out);

@@ -30,6 +30,30 @@ static qkv_status frame(qkv_encoding *e, int32_t id, bool before, bool offsets) 
     return QKV_OK;
 }
 
+/* The two texts of a pair, which have a TAB between them. */
+static qkv_status split_pair(qkv_text pair, qkv_text *first, qkv_text *second) {
+    const char *tab = pair.len ? memchr(pair.data, '\t', pair.len) : NULL;
+    if (!tab)
+        return qkv_fail(QKV_USAGE, "no TAB: this model reads pairs of texts, first<TAB>second");
+    *first = (qkv_text){pair.data, (size_t)(tab - pair.data)};
+    *second = (qkv_text){tab + 1, pair.len - first->len - 1};
+    return QKV_OK;
+}
+
+static qkv_status encode_pairs(const qkv_text_model *m, const qkv_text *texts, size_t n,
+                               const qkv_encode_options *options, qkv_encoding *out) {
+    qkv_status status = QKV_OK;
+    qkv_text *parts = qkv_alloc((2 * n + 1) * sizeof *parts);
+    if (!parts) return QKV_FAILED;
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        status = split_pair(texts[i], &parts[i], &parts[n + i]);
+        if (status != QKV_OK && n > 1) status = qkv_fail_in(status, "text %zu of %zu", i + 1, n);
+    }
+    if (status == QKV_OK) status = qkv_encode_rows(m->tokenizer, parts, parts + n, n, options, out);
+    qkv_free(parts);
+    return status;
+}
+
 qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size_t n, bool offsets,
                             qkv_encoding *out) {
     const qkv_config *config = qkv_model_config(m->model);
@@ -40,7 +64,8 @@ qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size
         .no_special = task->framing.own,
         .offsets = offsets,
         .max_tokens = (size_t)(config->max_len > 1 ? config->max_len - marked : 1)};
-    QKV_TRY(qkv_tokenizer_encode_batch(m->tokenizer, texts, n, &options, out));
+    QKV_TRY(m->pairs ? encode_pairs(m, texts, n, &options, out)
+                     : qkv_encode_rows(m->tokenizer, texts, NULL, n, &options, out));
     size_t n_cut = 0;
     for (size_t i = 0; i < n; i++) n_cut += out[i].cut;
     if (n_cut) qkv_text_model_count_cut(m, n_cut);
@@ -68,12 +93,12 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, qkv_use_texts
         if (!(wanted & qkv_column_bit(c))) continue;
         qkv_cells *cells = qkv_tape_alloc(t, NULL, (size_t)src->layout.n * sizeof *cells);
         for (int32_t i = 0; i < src->layout.n && cells; i++) {
-            const qkv_column_source s = {.text = texts.at[i],
-                                         .words =
-                                             texts.words ? texts.words[i] : (qkv_text_words){0},
-                                         .e = &e[i],
-                                         .to = (int64_t)e[i].n,
-                                         .trees = &m->trees};
+            qkv_column_source s = {.text = texts.at[i],
+                                   .words = texts.words ? texts.words[i] : (qkv_text_words){0},
+                                   .e = &e[i],
+                                   .to = (int64_t)e[i].n,
+                                   .trees = &m->trees};
+            if (m->pairs) QKV_TRY(split_pair(texts.at[i], &s.text, &s.second));
             int32_t *own = qkv_tape_alloc(t, NULL, (size_t)qkv_column_room(c, &s) * sizeof *own);
             if (!own) break;
             QKV_TRY(qkv_column_make(c, &s, own, &cells[i].n));

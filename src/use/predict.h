@@ -5,7 +5,8 @@
 #include "use/textmodel.h"
 
 /* What a text becomes on its way into the model: ids with the marks that the task puts around them.
- * For an encoder-decoder this is the source. */
+ * For an encoder-decoder this is the source. A text of a model of pairs holds both, a TAB between;
+ * offsets are places in it. */
 qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size_t n, bool offsets,
                             qkv_encoding *out);
 void qkv_encodings_free(qkv_encoding *e, size_t n);

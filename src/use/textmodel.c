@@ -20,7 +20,20 @@ qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path) {
     return qkv_trees_read(&m->trees, path);
 }
 
-/* ---- config.json ---- */
+qkv_status qkv_text_model_read_pairs(qkv_text_model *m) {
+    const qkv_config *config = qkv_model_config(m->model);
+    const qkv_shape shape = qkv_task_of(config)->shape;
+    if (!shape.encoder || shape.decoder || shape.head == QKV_HEAD_TAGS)
+        return qkv_fail(QKV_USAGE, "this model was trained to %s, which has no pairs of texts",
+                        qkv_text_model_task(m));
+    QKV_TRY(qkv_task_check_pairs(m->tokenizer, config));
+    m->pairs = true;
+    return QKV_OK;
+}
+
+bool qkv_text_model_pairs(const qkv_text_model *m) {
+    return m->pairs;
+}
 
 /* ---- opening ---- */
 
@@ -56,6 +69,7 @@ static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *pat
     QKV_TRY(qkv_folder_blame(qkv_tokenizer_open(path->data, &m->tokenizer), path->data));
     m->spec = qkv_task_spec_of(m->tokenizer, &config);
     QKV_TRY(check_vocabulary(m, &config, folder));
+    if (config.pairs) QKV_TRY(qkv_folder_blame(qkv_text_model_read_pairs(m), folder));
     QKV_TRY(qkv_span_scheme_of(&m->labels, &m->spans));
     QKV_TRY(open_shortlist(m, &config, folder, path));
     /* The file bears out every size before memory is taken for it. */

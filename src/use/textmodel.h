@@ -14,6 +14,7 @@ struct qkv_text_model {
     qkv_labels labels;
     qkv_span_scheme spans; /* of a tagger: what its labels say */
     qkv_task_spec spec;
+    bool pairs;              /* texts are pairs, a TAB between the two */
     struct qkv_idle *idle;   /* what calls that are over left for the next ones: all that changes */
     qkv_shortlist shortlist; /* of translators that have one; else zeros */
     qkv_trees trees;         /* of texts to come; see qkv_text_model_read_trees */

@@ -57,6 +57,10 @@ LONG_BASE = "d_model=4 d_ff=6 max_len=160 global_tokens=3 random_links=1 window=
 LONG = [f"task={t} position=rope attention={a}" for t in ("classify", "lm")
         for a in ("local", "global", "random", "bigbird")]
 
+# Later ones, behind all others so that those keep their numbers; trained as those of TRAINED.
+SEGMENTS = ["task=classify segments=2 position=learned norm=post embedding_norm=true activation=gelu pooler=tanh "
+            "pool=first", "task=mlm segments=3 arch=gru bidirectional=true d_state=6 layers=1"]
+
 LENGTHS = {"case": ([5, 1, 7], [4, 3, 6]), "long": ([130, 1, 79], [150, 66, 1])}
 BLOCK = 64  # queries that see the same random links
 
@@ -130,7 +134,7 @@ class Model:
                         head_bias=False, head_transform=False, projections=True, bidirectional=True,
                         kv_heads=0, d_head=0, d_state=0, rope_pairing="adjacent",
                         sinusoidal_pairing="adjacent", decoder_position="same", decoder_attention="same",
-                        global_tokens=2, random_links=2)
+                        global_tokens=2, random_links=2, segments=0)
         c = defaults
         for pair in text.split():
             key, value = pair.split("=")
@@ -310,6 +314,9 @@ class Model:
             if position == "structural":
                 depth = torch.tensor([tree_depth(i) for i in range(n)]).clamp(max=c["rel_distance"])
                 x = x + self.par(f"{stack}.depth.weight", c["rel_distance"] + 1, c["d_model"])[depth]
+        if c["segments"] and stack == "encoder":  # the second half of a sequence is the second segment
+            x = x + self.par(f"{stack}.segment_embedding.weight", c["segments"], c["d_model"])[
+                (2 * torch.arange(n) >= n).long()]
         return self.norm(f"{stack}.embedding_norm", x) if c["embedding_norm"] else x
 
     def stack(self, stack, x, causal, memory=None):
@@ -435,7 +442,8 @@ def decays(name):
 def main():
     tensors, meta = {}, {}
     cases = ([("case", BASE + " " + text, text in TRAINED) for text in TRAINED + FORWARD]
-             + [("long", f"{BASE} {LONG_BASE} {text}", False) for text in LONG])
+             + [("long", f"{BASE} {LONG_BASE} {text}", False) for text in LONG]
+             + [("case", BASE + " " + text, True) for text in SEGMENTS])
     for number, (kind, text, trained) in enumerate(cases):
         model = Model(text, LENGTHS[kind])
         meta[f"{kind}.{number:02d}"] = text
