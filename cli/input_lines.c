@@ -21,9 +21,16 @@ void cli_lines_free(cli_lines *l) {
     l->line = NULL;
 }
 
+/* Whether lines were left unread: in one place, so that no command can forget to say it. */
+static bool failed;
+
+bool cli_lines_failed(void) {
+    return failed;
+}
+
 static bool out_of_memory(void) {
     fputs("qkv: out of memory\n", stderr);
-    return false;
+    return !(failed = true);
 }
 
 static bool add_line(cli_lines *l, const char *text, size_t len) {
@@ -52,8 +59,8 @@ static bool fill(cli_lines *l, int fd) {
     do got = read(fd, l->data + l->len, BLOCK);
     while (got < 0 && errno == EINTR);
     if (got < 0) {
-        fprintf(stderr, "qkv: reading lines: %s\n", strerror(errno));
-        return false;
+        fprintf(stderr, "qkv: standard input: cannot read it: %s\n", strerror(errno));
+        return !(failed = true);
     }
     l->end = got == 0;
     l->len += (size_t)got;

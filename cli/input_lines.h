@@ -39,6 +39,8 @@ static inline char cli_lines_end(const cli_lines *l) {
  * before '\n' is dropped. */
 bool cli_lines_next(cli_lines *l, int fd);
 void cli_lines_free(cli_lines *l);
+/* Did a reader of this process end before the last line? Then its exit code is 1. */
+bool cli_lines_failed(void);
 
 /* The lines of files, one file after another; "-" is standard input. */
 typedef struct cli_files {

@@ -1,9 +1,12 @@
 /* qkv: finds the command in the table and runs it. Results go to stdout, talk to stderr; exit codes
  * are those of QKV_STATUS_TABLE in qkv.h. */
 #include "command.h"
+#include "input_lines.h"
 #include "terminal.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +153,8 @@ static int dispatch(int argc, char **argv) {
 #ifdef CLI_OPENMP_WITHIN
 __attribute__((constructor(101)))
 #endif
-static bool set_spin_count(void) {
+static bool
+set_spin_count(void) {
     if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return false;
     return setenv("GOMP_SPINCOUNT", "3000", 1) == 0;
 }
@@ -164,9 +168,20 @@ static void start_again(char **argv) {
     execv(self, argv); /* when it fails, we go on without */
 }
 
+/* Standard descriptors that the caller has closed would become those of data files, and messages
+ * land there. In their place stands what can neither be read nor written. */
+static void keep_standard_descriptors(void) {
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            _exit(1);
+}
+
 int main(int argc, char **argv) {
+    keep_standard_descriptors();
+    signal(SIGXFSZ, SIG_IGN); /* a file over its limit is a write that fails, not the end */
     start_again(argv);
     int code = dispatch(argc, argv);
+    if (code == 0 && cli_lines_failed()) code = qkv_status_exit_code(QKV_FAILED);
     /* A full disk shows only when the last of the output is written. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "qkv: cannot write the output: %s\n", strerror(errno));

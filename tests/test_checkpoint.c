@@ -149,8 +149,43 @@ static void test_damage(void **state) {
                              strlen(outside)));
     assert_fails(qkv_checkpoint_verify(in(run, "checkpoints/step-00000001")), QKV_BAD_FILE,
                  "not a plain name");
+    /* Nor does one vouch for nothing. */
+    const char *empty = "{\"files\":[]}";
+    assert_ok(
+        qkv_file_write(in(run, "checkpoints/step-00000001/manifest.json"), empty, strlen(empty)));
+    assert_fails(qkv_checkpoint_verify(in(run, "checkpoints/step-00000001")), QKV_BAD_FILE,
+                 "names no file");
     qkv_buf_free(&note);
     qkv_buf_free(&path);
+    remove_run();
+}
+
+/* After a fall-back the damaged one gives way, not the one that was found whole. */
+static void test_damage_gives_way(void **state) {
+    (void)state;
+    qkv_buf note = {0};
+    for (uint64_t step = 1; step <= 4; step++) assert_ok(save(step, 1000, false, 2));
+    damage(in(run, "checkpoints/step-00000004/model.bin"), 5000);
+    assert_int_equal(found_step("last", &note), 3);
+    assert_ok(save(4, 1000, false, 2)); /* the same course, from 3 on */
+    assert_int_equal(count_entries("step-"), 2);
+    assert_ok(qkv_checkpoint_verify(in(run, "checkpoints/step-00000003")));
+    assert_ok(qkv_checkpoint_verify(in(run, "checkpoints/step-00000004-2")));
+    qkv_buf_free(&note);
+    remove_run();
+}
+
+/* Whoever owns a run clears away what dead ones left in it, whosever number they had. */
+static void test_leftovers(void **state) {
+    (void)state;
+    int fd;
+    char name[64];
+    assert_ok(save(1, 10, false, 2));
+    snprintf(name, sizeof name, "checkpoints/.tmp-old-step-00000009-%ld", (long)getppid());
+    assert_ok(qkv_folder_make(in(run, name)));
+    assert_ok(qkv_run_lock(run, &fd));
+    assert_int_equal(count_entries(".tmp-"), 0);
+    qkv_run_unlock(fd);
     remove_run();
 }
 
@@ -315,9 +350,14 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),         cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_missing_link),  cmocka_unit_test(test_kill),
-        cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damage_gives_way),
+        cmocka_unit_test(test_leftovers),
+        cmocka_unit_test(test_missing_link),
+        cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_lock),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, make_run, end_run);

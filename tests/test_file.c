@@ -161,6 +161,21 @@ static void test_out_of_memory(void **state) {
     }
 }
 
+/* A link under the name that a temporary file used to have is not written through. */
+static void test_planted_link(void **state) {
+    (void)state;
+    char name[64];
+    qkv_file f;
+    snprintf(name, sizeof name, "written.tmp-%ld", (long)getpid());
+    assert_ok(qkv_file_write(in_folder("victim"), "mine", 4));
+    assert_int_equal(symlink("victim", in_folder(name)), 0);
+    assert_ok(qkv_file_write(in_folder("written"), "new", 3));
+    assert_ok(qkv_file_open(in_folder("victim"), 100, &f));
+    assert_int_equal(f.size, 4);
+    qkv_file_close(&f);
+    assert_int_equal(unlink(in_folder(name)), 0);
+}
+
 /* ---- UTF-8 ---- */
 
 static void test_utf8_every_scalar(void **state) {
@@ -224,7 +239,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_wrong_names),
         cmocka_unit_test(test_pipe_and_link),  cmocka_unit_test(test_failed_write),
         cmocka_unit_test(test_out_of_memory),  cmocka_unit_test(test_utf8_every_scalar),
-        cmocka_unit_test(test_utf8_malformed),
+        cmocka_unit_test(test_utf8_malformed), cmocka_unit_test(test_planted_link),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

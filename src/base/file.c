@@ -4,6 +4,7 @@
  * the old one and forcing the folder. Without the first fsync a power cut may leave a name with no
  * content; without the second the old name may come back. */
 #include "base/file.h"
+#include "base/clock.h"
 #include "base/machine.h"
 #include "base/mem.h"
 
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -167,6 +169,15 @@ void qkv_file_close(qkv_file *f) {
 
 /* ---- folders ---- */
 
+/* Forces the name of a file or folder to disk: it lies in the folder around it. */
+static qkv_status sync_parent(const char *path) {
+    char *folder;
+    QKV_TRY_ALLOC(folder = folder_of(path));
+    const qkv_status status = qkv_folder_sync(folder);
+    qkv_free(folder);
+    return status;
+}
+
 qkv_status qkv_folder_make(const char *path) {
     char *part;
     QKV_TRY_ALLOC(part = qkv_strndup(path, strlen(path)));
@@ -176,8 +187,10 @@ qkv_status qkv_folder_make(const char *path) {
         char end = *p;
         *p = 0;
         struct stat s;
-        bool failed = *part && mkdir(part, 0777) != 0;
-        if (failed && errno != EEXIST && errno != EISDIR) {
+        const bool made = *part && mkdir(part, 0777) == 0, failed = *part && !made;
+        if (made) {
+            status = sync_parent(part);
+        } else if (failed && errno != EEXIST && errno != EISDIR) {
             status = qkv_fail(QKV_FAILED, "%s: cannot make the folder %s: %s", path, part,
                               strerror(errno));
         } else if (failed && (stat(part, &s) != 0 || !S_ISDIR(s.st_mode))) {
@@ -225,6 +238,28 @@ static void release(qkv_writer *w) {
     *w = (qkv_writer){.fd = -1};
 }
 
+/* Opens a file beside the target under a name that nobody can foresee, so that nobody can have put a
+ * link there. On failure errno says why. */
+static bool make_temporary(qkv_writer *w, const char *target, mode_t mode) {
+    enum { TRIES = 100 };
+    const size_t room = strlen(target) + 48;
+    if (!(w->temporary = qkv_alloc(room))) return errno = ENOMEM, false;
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t draw;
+        if (getrandom(&draw, sizeof draw, GRND_NONBLOCK) != sizeof draw)
+            draw = (uint64_t)(1e9 * qkv_now()) + (uint64_t)i; /* no more than unlikely */
+        snprintf(w->temporary, room, "%s.tmp-%016llx", target, (unsigned long long)draw);
+        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (w->fd >= 0) return true;
+        if (errno != EEXIST) break;
+    }
+    const int code = errno;
+    qkv_free(w->temporary);
+    w->temporary = NULL;
+    errno = code;
+    return false;
+}
+
 static qkv_status open_temporary(qkv_writer *w, const char *path, size_t bytes) {
     /* A link is followed to the file it names, which is then replaced; the link stays. */
     char real[PATH_MAX];
@@ -239,23 +274,8 @@ static qkv_status open_temporary(qkv_writer *w, const char *path, size_t bytes) 
         w->fd = open(target, O_WRONLY | O_CLOEXEC);
         return w->fd < 0 ? cannot("write it", path) : QKV_OK;
     }
-    char suffix[32];
-    snprintf(suffix, sizeof suffix, ".tmp-%ld", (long)getpid());
-    qkv_buf name = {0};
-    qkv_buf_puts(&name, target);
-    qkv_buf_puts(&name, suffix);
-    if (name.status != QKV_OK) {
-        qkv_buf_free(&name);
-        return QKV_FAILED;
-    }
-    w->fd =
-        open(name.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, there ? s.st_mode & 0777 : 0666);
-    if (w->fd < 0) {
-        qkv_status status = cannot("write it", path);
-        qkv_buf_free(&name);
-        return status;
-    }
-    w->temporary = name.data;
+    if (!make_temporary(w, target, there ? s.st_mode & 0777 : 0666))
+        return cannot("write it", path);
     /* Only a full disk matters here: a file system that cannot reserve says EOPNOTSUPP or EINVAL.
      */
     int code = bytes ? posix_fallocate(w->fd, 0, (off_t)bytes) : 0;
@@ -299,11 +319,7 @@ static qkv_status publish(qkv_writer *w) {
                         strerror(errno));
     qkv_free(w->temporary);
     w->temporary = NULL;
-    char *folder;
-    QKV_TRY_ALLOC(folder = folder_of(w->path));
-    qkv_status status = qkv_folder_sync(folder);
-    qkv_free(folder);
-    return status;
+    return sync_parent(w->path);
 }
 
 qkv_status qkv_writer_commit(qkv_writer *w) {

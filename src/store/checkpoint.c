@@ -135,14 +135,14 @@ static void delete_folder(const char *folder) {
 }
 
 /* Removes what runs that died left behind: the name ends in the number of a process that is no
- * more. */
-static qkv_status remove_leftovers(const char *root) {
+ * more. `locked`: the run is ours alone, so whatever there is was left. */
+static qkv_status remove_leftovers(const char *root, bool locked) {
     names found;
     QKV_TRY(list_folder(root, ".tmp-", &found));
     for (size_t i = 0; i < found.list.n; i++) {
         long pid = strtol(strrchr(found.list.at[i], '-') + 1, NULL, 10);
-        bool alive =
-            pid > 0 && pid != (long)getpid() && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+        const bool alive = !locked && pid > 0 && pid != (long)getpid() &&
+                           (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
         qkv_buf path = {0};
         if (!alive && qkv_path_join(&path, root, found.list.at[i]) == QKV_OK) {
             unlink(path.data); /* an unfinished link; fails for a folder */
@@ -169,17 +169,24 @@ static qkv_status remove_step(const char *root, const char *name) {
     return status;
 }
 
-static qkv_status rotate(const char *root, int keep) {
+/* Keeps the one that was saved and the newest of earlier steps. The others of its step and beyond are
+ * of a course that was given up, as a checkpoint of it was damaged: they take no place of those that
+ * are whole. */
+static qkv_status rotate(const char *root, const char *saved, int keep) {
     char last[NAME_BYTES], best[NAME_BYTES];
     names steps;
+    uint64_t now, step, suffix;
     read_link(root, "last", last);
     read_link(root, "best", best);
+    parse_step(saved, &now, &suffix);
     QKV_TRY(list_steps(root, &steps));
     qkv_status status = QKV_OK;
+    int kept = 1;
     for (size_t i = 0; i < steps.list.n && status == QKV_OK; i++) {
         const char *name = steps.list.at[i];
-        if (i < (size_t)(keep < 1 ? 1 : keep) || strcmp(name, last) == 0 || strcmp(name, best) == 0)
+        if (strcmp(name, saved) == 0 || strcmp(name, last) == 0 || strcmp(name, best) == 0)
             continue;
+        if (parse_step(name, &step, &suffix) && step < now && kept++ < keep) continue;
         status = remove_step(root, name);
     }
     names_free(&steps);
@@ -210,7 +217,7 @@ static qkv_status prepare(qkv_checkpoint *c, const char *run, size_t bytes) {
     QKV_TRY(qkv_path_join(&c->root, run, "checkpoints"));
     QKV_TRY(qkv_path_join(&c->folder, c->root.data, name));
     QKV_TRY(qkv_folder_make(c->root.data));
-    QKV_TRY(remove_leftovers(c->root.data));
+    QKV_TRY(remove_leftovers(c->root.data, false));
     QKV_TRY(check_space(c->root.data, bytes));
     return qkv_folder_make(c->folder.data);
 }
@@ -354,7 +361,7 @@ qkv_status qkv_checkpoint_commit(qkv_checkpoint *c, bool best, int keep) {
      * this one again, while `last` naming a state that believes itself the best would lose it. */
     status = best ? set_link(c->root.data, "best", name) : QKV_OK;
     if (status == QKV_OK) status = set_link(c->root.data, "last", name);
-    if (status == QKV_OK) status = rotate(c->root.data, keep);
+    if (status == QKV_OK) status = rotate(c->root.data, name, keep);
     checkpoint_free(c);
     return status;
 }
@@ -405,9 +412,10 @@ static qkv_status verify_manifest(const char *folder, const char *path, const qk
     if (!qkv_json_member(qkv_json_root(&doc), "files", &files) ||
         qkv_json_kind_of(files) != QKV_JSON_ARRAY)
         status = qkv_fail(QKV_BAD_FILE, "%s: \"files\" must be a list", path);
+    else if (!qkv_json_first(files, &at))
+        status = qkv_fail(QKV_BAD_FILE, "%s: the manifest names no file", path);
     else
-        for (bool more = qkv_json_first(files, &at); more && status == QKV_OK;
-             more = qkv_json_next(files, &at))
+        for (bool more = true; more && status == QKV_OK; more = qkv_json_next(files, &at))
             status = verify_file(folder, at);
     qkv_json_free(&doc);
     return status;
@@ -505,13 +513,18 @@ qkv_status qkv_run_lock(const char *run, int *fd) {
         status = qkv_fail(QKV_FAILED,
                           "%s: another process%s%s works on this run; wait for it or stop it", run,
                           *owner ? ", number " : "", owner);
-        close(*fd);
-        *fd = -1;
     } else {
         /* Only for the message above; the lock itself is the kernel's. */
         char text[32];
         int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
         if (ftruncate(*fd, 0) != 0 || pwrite(*fd, text, (size_t)n, 0) != n) errno = 0;
+        qkv_buf_clear(&path);
+        status = qkv_path_join(&path, run, "checkpoints");
+        if (status == QKV_OK) status = remove_leftovers(path.data, true);
+    }
+    if (status != QKV_OK && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
     }
     qkv_buf_free(&path);
     return status;

@@ -1,0 +1,47 @@
+#!/bin/sh
+# Standard streams that fail or are closed, limits of the system: an exit code that says it, and no file hurt.
+#   check_streams.sh BUILD_FOLDER
+. "$(dirname "$0")/scratch.sh"
+
+i=0
+while [ $i -lt 60 ]; do
+    printf 'good\ta fine film number %d\nbad\ta dull film number %d\n' $i $i
+    i=$((i + 1))
+done >rows.tsv
+"$qkv" train classify --train rows.tsv --out m --steps 6 --set save_every=3 2>err || fail train
+"$qkv" train lm --train rows.tsv --out lm --steps 2 --tokenizer char --set d_model=16 --set layers=1 2>err || fail "train lm"
+
+# What cannot be read is no end of the text: exit 1 and a sentence.
+unread() {
+    code=0
+    "$qkv" "$@" </ >out 2>err || code=$?
+    [ "$code" -eq 1 ] && grep -q '^qkv: .*Is a directory' err || { cat err; fail "a folder as stdin: exit $code: $*"; }
+}
+unread classify m
+unread embed m
+unread generate lm --tokens 2 --seed 1
+unread tokenizer encode m
+code=0
+"$qkv" classify m <&- >out 2>err || code=$?
+[ "$code" -eq 1 ] && grep -q 'cannot read' err || fail "closed stdin: exit $code"
+
+# What cannot be written likewise.
+code=0
+echo "a fine film" | "$qkv" classify m >&- 2>err || code=$?
+[ "$code" -eq 1 ] && grep -q 'cannot write' err || fail "closed stdout: exit $code"
+if [ -c /dev/full ]; then
+    code=0
+    echo "a fine film" | "$qkv" classify m >/dev/full 2>err || code=$?
+    [ "$code" -eq 1 ] && grep -q 'cannot write' err || fail "full disk: exit $code"
+fi
+# A message with no place to go lands in no file.
+cp -r m kept
+"$qkv" train classify --train rows.tsv --out m2 --steps 6 --set save_every=3 2>&- >&- <&- || fail "train without streams"
+"$qkv" classify m2 "a fine film" >out || fail "a folder made without streams"
+for part in model.safetensors config.json tokenizer.json; do cmp -s m/$part m2/$part || fail "$part differs without streams"; done
+
+# A file over the limit of the system ends with a sentence, and leaves what was there.
+code=0
+(ulimit -f 8; "$qkv" train classify --train rows.tsv --out m3 --steps 6 --set save_every=3 2>err) || code=$?
+[ "$code" -eq 1 ] && grep -q 'cannot write\|no space\|File too large' err || { cat err; fail "file size limit: exit $code"; }
+echo passed
