@@ -52,11 +52,11 @@ static double loss_in_file(const char *settings, const char *path) {
  * have. */
 static void formats(void **state) {
     (void)state;
-    static const double bound[QKV_WEIGHT_FORMATS] = {0, 0.002, 0.01, 0.1};
+    static const double bound[QKV_WEIGHT_OURS] = {0, 0.002, 0.01, 0.1};
     for (int i = 0; i < N_TASKS; i++) {
         qkv_model *m = tiny_model(task[i], false, 3);
         const double whole = loss_of(m);
-        for (int f = 0; f < QKV_WEIGHT_FORMATS; f++) {
+        for (int f = 0; f < QKV_WEIGHT_OURS; f++) {
             char *path = path_of("safetensors");
             assert_ok(qkv_weights_quantize(qkv_model_params(m), (qkv_weight_format)f, path));
             const double loss = loss_in_file(task[i], path);

@@ -1,6 +1,7 @@
 #include "folder/folder.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "foreign/gguf_model.h"
 #include "qkv.h"
 #include "task/companion.h"
 
@@ -102,10 +103,32 @@ static qkv_status read_config(const char *path, qkv_config *config, qkv_labels *
 }
 
 qkv_status qkv_folder_read_config(const char *folder, qkv_config *config, qkv_labels *labels) {
+    if (qkv_is_gguf_file(folder)) return qkv_gguf_configure(folder, config);
     qkv_buf path = {0};
     qkv_status status = qkv_folder_find(folder, QKV_PART_CONFIG, &path);
     if (status == QKV_OK)
         status = qkv_folder_blame(read_config(path.data, config, labels), path.data);
+    qkv_buf_free(&path);
+    return status;
+}
+
+/* ---- weights and tokenizer ---- */
+
+qkv_status qkv_folder_open_weights(const char *folder, qkv_model *m) {
+    if (qkv_is_gguf_file(folder)) return qkv_gguf_bind(folder, m);
+    qkv_buf path = {0};
+    qkv_status status = qkv_folder_find(folder, QKV_PART_WEIGHTS, &path);
+    if (status == QKV_OK) status = qkv_folder_blame(qkv_model_open(m, path.data), path.data);
+    qkv_buf_free(&path);
+    return status;
+}
+
+qkv_status qkv_folder_open_tokenizer(const char *folder, qkv_tokenizer **out) {
+    if (qkv_is_gguf_file(folder)) return qkv_tokenizer_open(folder, out);
+    qkv_buf path = {0};
+    qkv_status status = qkv_folder_find(folder, QKV_PART_TOKENIZER, &path);
+    if (status == QKV_OK)
+        status = qkv_folder_blame(qkv_tokenizer_open(path.data, out), path.data);
     qkv_buf_free(&path);
     return status;
 }

@@ -218,7 +218,8 @@ static size_t pack_one(qkv_param *w, real *to) {
 static bool is_packed(const qkv_param *w, bool integers) {
     const qkv_weight *narrow = w->tensor.weight;
     if (!w->spec.product) return false;
-    return !narrow || !qkv_weight_is_integer(narrow) || (integers && w->spec.split == 0);
+    if (!narrow || !qkv_weight_is_integer(narrow)) return !narrow || qkv_weight_can_pack(narrow);
+    return integers && w->spec.split == 0;
 }
 
 static qkv_status pack(qkv_params *p, bool integers) {
