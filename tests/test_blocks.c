@@ -55,8 +55,9 @@ static void values_are_ggufs(void **state) {
         free(raw);
         free(x);
     }
-    assert_int_equal(sizeof block_golden / sizeof *block_golden,
-                     (size_t)(QKV_WEIGHT_FORMATS - QKV_WEIGHT_F16 - 1)); /* a type has its golden values */
+    assert_int_equal(
+        sizeof block_golden / sizeof *block_golden,
+        (size_t)(QKV_WEIGHT_FORMATS - QKV_WEIGHT_F16 - 1)); /* a type has its golden values */
 }
 
 /* ---- products ---- */
@@ -89,8 +90,7 @@ static element read_element(qkv_weight_format format, const uint8_t *row, int64_
     element e = {0};
     if (format == QKV_WEIGHT_Q4_1) {
         const uint8_t *const b = row + j / 32 * 20;
-        e = (element){half_of(b), -half_of(b + 2),
-                      b[4 + j % 16] >> (j % 32 < 16 ? 0 : 4) & 15};
+        e = (element){half_of(b), -half_of(b + 2), b[4 + j % 16] >> (j % 32 < 16 ? 0 : 4) & 15};
     } else if (format == QKV_WEIGHT_Q8_0) {
         const uint8_t *const b = row + j / 32 * 34;
         e = (element){half_of(b), 0, (int8_t)b[2 + j % 32] + 128};
@@ -136,7 +136,7 @@ static float reference(const float *x, const qkv_weight *w, int64_t row) {
     return sum;
 }
 
-static const int64_t shapes[][3] = {{1, 1, 1},  {1, 70, 2},  {2, 33, 3}, {7, 40, 1},
+static const int64_t shapes[][3] = {{1, 1, 1},   {1, 70, 2},  {2, 33, 3},  {7, 40, 1},
                                     {14, 64, 2}, {15, 31, 5}, {29, 20, 3}, {1, 300, 4}};
 
 static size_t type_of(qkv_weight_format format) {
@@ -149,7 +149,8 @@ static void check_shape(qkv_weight_format format, size_t s) {
     const size_t n_kern = qkv_kern_list(&list);
     const int block = qkv_weight_block(format);
     /* of small blocks odd numbers too: chunks that are not full */
-    const int64_t m = shapes[s][0], n = shapes[s][1], k = block * shapes[s][2] * (block < 256 ? 3 : 1);
+    const int64_t m = shapes[s][0], n = shapes[s][1],
+                  k = block * shapes[s][2] * (block < 256 ? 3 : 1);
     uint8_t *data = make_blocks(type_of(format), (size_t)(n * (k / block)), 5 + s);
     real *x = malloc((size_t)(m * k) * sizeof *x), *c = malloc((size_t)(m * n) * sizeof *c);
     real *bias = malloc((size_t)n * sizeof *bias);
@@ -160,8 +161,16 @@ static void check_shape(qkv_weight_format format, size_t s) {
     for (size_t i = 0; i < 2 * n_kern; i++) {
         qkv_threads_set(i % 2 ? 3 : 1);
         const qkv_weight w = {.format = format, .rows = n, .cols = k, .data = data};
-        const qkv_gemm g = {.m = m, .n = n, .k = k, .a = x, .lda = k, .c = c, .ldc = n, .weight = &w,
-                            .bias = bias, .act = QKV_ACT_RELU};
+        const qkv_gemm g = {.m = m,
+                            .n = n,
+                            .k = k,
+                            .a = x,
+                            .lda = k,
+                            .c = c,
+                            .ldc = n,
+                            .weight = &w,
+                            .bias = bias,
+                            .act = QKV_ACT_RELU};
         assert_true(list[i / 2]->gemm(&g));
         for (int64_t r = 0; r < m; r++) {
             for (int64_t p = 0; p < k; p++) row[p] = (float)x[r * k + p];
@@ -211,7 +220,9 @@ static void near_and_alone(void **state) {
     const int32_t first = n;
     for (size_t t = 0; t < sizeof block_golden / sizeof *block_golden; t++) {
         const qkv_weight_format f = block_golden[t].format;
-        parts[n++] = (qkv_weight){.format = f, .rows = N, .cols = K,
+        parts[n++] = (qkv_weight){.format = f,
+                                  .rows = N,
+                                  .cols = K,
                                   .data = make_blocks(t, (size_t)(N * K / qkv_weight_block(f)), t)};
     }
     const int64_t rows = (int64_t)n * N;
@@ -220,8 +231,8 @@ static void near_and_alone(void **state) {
     real *alone = malloc((size_t)rows * sizeof *alone), w[K];
     fill(x, M * K, 3);
     for (size_t i = 0; i < n_kern; i++) {
-        const qkv_gemm g = {.m = M, .n = rows, .k = K, .a = x, .lda = K, .c = c, .ldc = rows,
-                            .weight = &all};
+        const qkv_gemm g = {
+            .m = M, .n = rows, .k = K, .a = x, .lda = K, .c = c, .ldc = rows, .weight = &all};
         assert_true(list[i]->gemm(&g));
         for (int64_t j = 0; j < rows; j++) {
             double sum = 0, size = 0;
@@ -259,7 +270,8 @@ static void not_finite(void **state) {
             real x[2 * K], c[2 * N];
             fill(x, 2 * K, 2);
             x[13] = bad ? (real)INFINITY : (real)NAN;
-            const qkv_gemm g = {.m = 2, .n = N, .k = K, .a = x, .lda = K, .c = c, .ldc = N, .weight = &w};
+            const qkv_gemm g = {
+                .m = 2, .n = N, .k = K, .a = x, .lda = K, .c = c, .ldc = N, .weight = &w};
             assert_true(list[i]->gemm(&g));
             for (int j = 0; j < N; j++) {
                 assert_false(isfinite((double)c[j]));

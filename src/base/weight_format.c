@@ -22,7 +22,8 @@ static const struct {
     const char *name;
     int number, elements, bytes;
 } blocks[] = {
-#define ROW(id, name, number, elements, bytes, group, zero, offset) {#name, number, elements, bytes},
+#define ROW(id, name, number, elements, bytes, group, zero, offset)                                \
+    {#name, number, elements, bytes},
     QKV_BLOCK_TABLE(ROW)
 #undef ROW
 };

@@ -509,8 +509,8 @@ static bool passes(const qkv_jinja_value *v, qkv_text test, const qkv_jinja_valu
                          t == QKV_JINJA_UNDEFINED},
         {"odd", whole && v->whole % 2 != 0},
         {"even", whole && v->whole % 2 == 0},
-        {"divisibleby", whole && with->type == QKV_JINJA_INT && with->whole > 0 &&
-                            v->whole % with->whole == 0},
+        {"divisibleby",
+         whole && with->type == QKV_JINJA_INT && with->whole > 0 && v->whole % with->whole == 0},
         {"equalto", jinja_same(v, with)},
         {"eq", jinja_same(v, with)},
         {"ne", !jinja_same(v, with)},

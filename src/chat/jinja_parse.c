@@ -40,7 +40,8 @@ static qkv_status refuse(const parser *p, const char *format, ...) {
 }
 
 static qkv_status new_node(parser *p, jinja_kind kind, jinja_node **out) {
-    if (++p->nodes > JINJA_NODES) return refuse(p, "a template with more than %u parts", JINJA_NODES);
+    if (++p->nodes > JINJA_NODES)
+        return refuse(p, "a template with more than %u parts", JINJA_NODES);
     QKV_TRY_ALLOC(*out = qkv_arena_zalloc(p->arena, sizeof **out));
     (*out)->kind = kind;
     (*out)->line = p->line;
@@ -54,8 +55,9 @@ static qkv_status complete(const parser *p, jinja_node *n) {
         if (part[i] && part[i]->height > n->height) n->height = part[i]->height;
     for (const jinja_node *i = n->list; i; i = i->next)
         if (i->height > n->height) n->height = i->height;
-    return ++n->height > JINJA_HEIGHT ? refuse(p, "an expression of more than %d parts", JINJA_HEIGHT)
-                                      : QKV_OK;
+    return ++n->height > JINJA_HEIGHT
+               ? refuse(p, "an expression of more than %d parts", JINJA_HEIGHT)
+               : QKV_OK;
 }
 
 /* ---- tokens of a tag ---- */
@@ -72,7 +74,7 @@ static int hex_of(const char *s, int n, const char *end) {
     for (int i = 0; i < n; i++) {
         if (s + i >= end) return -1;
         const char c = s[i];
-        const int digit = is_digit(c)             ? c - '0'
+        const int digit = is_digit(c)            ? c - '0'
                           : c >= 'a' && c <= 'f' ? c - 'a' + 10
                           : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                                  : -1;
@@ -291,7 +293,7 @@ static bool word_literal(qkv_text t, qkv_jinja_value *out) {
         const char *word;
         qkv_jinja_type type;
         bool truth;
-    } words[] = {{"true", QKV_JINJA_BOOL, true},  {"True", QKV_JINJA_BOOL, true},
+    } words[] = {{"true", QKV_JINJA_BOOL, true},   {"True", QKV_JINJA_BOOL, true},
                  {"false", QKV_JINJA_BOOL, false}, {"False", QKV_JINJA_BOOL, false},
                  {"none", QKV_JINJA_NONE, false},  {"None", QKV_JINJA_NONE, false}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -496,10 +498,10 @@ static const struct {
     const char *mark;
     int level;
     jinja_kind kind;
-} operators[] = {{"==", 0, JINJA_EQ}, {"!=", 0, JINJA_NE},  {"<=", 0, JINJA_LE},
-                 {">=", 0, JINJA_GE}, {"<", 0, JINJA_LT},   {">", 0, JINJA_GT},
-                 {"in", 0, JINJA_IN}, {"+", 1, JINJA_ADD},  {"-", 1, JINJA_SUB},
-                 {"~", 2, JINJA_JOIN}, {"*", 3, JINJA_MUL}, {"/", 3, JINJA_DIV},
+} operators[] = {{"==", 0, JINJA_EQ},    {"!=", 0, JINJA_NE}, {"<=", 0, JINJA_LE},
+                 {">=", 0, JINJA_GE},    {"<", 0, JINJA_LT},  {">", 0, JINJA_GT},
+                 {"in", 0, JINJA_IN},    {"+", 1, JINJA_ADD}, {"-", 1, JINJA_SUB},
+                 {"~", 2, JINJA_JOIN},   {"*", 3, JINJA_MUL}, {"/", 3, JINJA_DIV},
                  {"//", 3, JINJA_FLOOR}, {"%", 3, JINJA_MOD}};
 enum { LEVELS = 4 };
 
@@ -638,7 +640,8 @@ static qkv_status body(parser *p, const char *const *until, jinja_node **out, qk
 }
 
 static qkv_status if_tag(parser *p, jinja_node *n) {
-    static const char *const until[] = {"elif", "else", "endif", NULL}, *const last[] = {"endif", NULL};
+    static const char *const until[] = {"elif", "else", "endif", NULL}, *const last[] = {"endif",
+                                                                                         NULL};
     qkv_text ended;
     QKV_TRY(expression(p, &n->a));
     QKV_TRY(body(p, until, &n->list, &ended));

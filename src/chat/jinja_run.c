@@ -24,7 +24,8 @@ qkv_status jinja_fail(const jinja_node *at, const char *format, ...) {
 
 qkv_status jinja_take(jinja_run *r, size_t bytes, void *out) {
     if (bytes > JINJA_RUN_BYTES - r->bytes)
-        return qkv_fail(QKV_BAD_FILE, "chat template: it makes more than %u bytes", JINJA_RUN_BYTES);
+        return qkv_fail(QKV_BAD_FILE, "chat template: it makes more than %u bytes",
+                        JINJA_RUN_BYTES);
     r->bytes += bytes < QKV_ALIGN ? QKV_ALIGN : bytes;
     if (r->bytes > JINJA_RUN_BYTES) r->bytes = JINJA_RUN_BYTES;
     void *const p = qkv_arena_alloc(&r->arena, bytes);
@@ -156,7 +157,7 @@ static bool is_number(const qkv_jinja_value *v) {
     return v->type == QKV_JINJA_INT || v->type == QKV_JINJA_REAL || v->type == QKV_JINJA_BOOL;
 }
 static double real_of(const qkv_jinja_value *v) {
-    return v->type == QKV_JINJA_REAL ? v->real
+    return v->type == QKV_JINJA_REAL  ? v->real
            : v->type == QKV_JINJA_INT ? (double)v->whole
                                       : (double)v->truth;
 }
@@ -466,8 +467,11 @@ static qkv_status put_loop(jinja_run *r, const qkv_jinja_list *items, size_t i) 
     const struct {
         const char *name;
         int64_t value;
-    } numbers[] = {{"index", at + 1},  {"index0", at},      {"revindex", n - at},
-                   {"revindex0", n - at - 1}, {"length", n}};
+    } numbers[] = {{"index", at + 1},
+                   {"index0", at},
+                   {"revindex", n - at},
+                   {"revindex0", n - at - 1},
+                   {"length", n}};
     qkv_jinja_value loop;
     QKV_TRY(jinja_new_dict(r, 9, &loop));
     qkv_jinja_dict *const d = loop.dict;

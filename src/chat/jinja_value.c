@@ -109,8 +109,9 @@ qkv_status jinja_new_dict(jinja_run *r, size_t n, qkv_jinja_value *out) {
 /* ---- asking ---- */
 
 const char *jinja_type_name(const qkv_jinja_value *v) {
-    static const char *const names[] = {"undefined", "none", "a truth",      "an integer", "a number",
-                                        "a text",    "a list", "a dictionary", "a namespace"};
+    static const char *const names[] = {"undefined",  "none",         "a truth",
+                                        "an integer", "a number",     "a text",
+                                        "a list",     "a dictionary", "a namespace"};
     return names[v->type];
 }
 

@@ -127,8 +127,7 @@ qkv_status qkv_folder_open_tokenizer(const char *folder, qkv_tokenizer **out) {
     if (qkv_is_gguf_file(folder)) return qkv_tokenizer_open(folder, out);
     qkv_buf path = {0};
     qkv_status status = qkv_folder_find(folder, QKV_PART_TOKENIZER, &path);
-    if (status == QKV_OK)
-        status = qkv_folder_blame(qkv_tokenizer_open(path.data, out), path.data);
+    if (status == QKV_OK) status = qkv_folder_blame(qkv_tokenizer_open(path.data, out), path.data);
     qkv_buf_free(&path);
     return status;
 }

@@ -32,8 +32,8 @@ typedef struct qkv_gguf_key_row {
 } qkv_gguf_key_row;
 
 typedef struct qkv_gguf_family {
-    const char *name;     /* general.architecture */
-    const char *settings; /* "key=value …" that hold for all of it */
+    const char *name;                   /* general.architecture */
+    const char *settings;               /* "key=value …" that hold for all of it */
     const qkv_gguf_tensor_row *tensors; /* ends with a row of zeros, as keys do */
     const qkv_gguf_key_row *keys;
 } qkv_gguf_family;

@@ -114,8 +114,9 @@ static qkv_status check_same(const gguf_file *g, const qkv_gguf_key_row *row, co
         snprintf(name, sizeof name, "%s.%s", g->family->name, other->theirs);
         const qkv_gguf_entry *e = qkv_gguf_find(&g->header, name);
         if (e && entry_text(e, before) && strcmp(before, value))
-            return qkv_fail(QKV_BAD_FILE, "%s is %s and %s is %s: models where they differ are not read",
-                            name, before, row->theirs, value);
+            return qkv_fail(QKV_BAD_FILE,
+                            "%s is %s and %s is %s: models where they differ are not read", name,
+                            before, row->theirs, value);
     }
     return QKV_OK;
 }
@@ -124,8 +125,7 @@ static qkv_status read_key(const gguf_file *g, const qkv_gguf_key_row *row, qkv_
     char name[128], value[VALUE_BYTES];
     snprintf(name, sizeof name, "%s.%s", g->family->name, row->theirs);
     const qkv_gguf_entry *e = qkv_gguf_find(&g->header, name);
-    if (!e)
-        return row->required ? qkv_fail(QKV_BAD_FILE, "there is no entry %s", name) : QKV_OK;
+    if (!e) return row->required ? qkv_fail(QKV_BAD_FILE, "there is no entry %s", name) : QKV_OK;
     if (!row->ours && !row->only) return QKV_OK;
     if (!entry_text(e, value))
         return qkv_fail(QKV_BAD_FILE, "entry %s has a value of a form that is not read", name);
@@ -201,12 +201,9 @@ static void place(const qkv_config *c, qkv_gguf_slice slice, piece *p) {
     const int64_t q = c->heads * c->d_head, kv = c->kv_heads * c->d_head, all = rows_of(p->to);
     const struct {
         int64_t first, rows;
-    } at[] = {[QKV_GGUF_ALL] = {0, all},
-              [QKV_GGUF_Q] = {0, q},
-              [QKV_GGUF_K] = {q, kv},
-              [QKV_GGUF_V] = {q + kv, kv},
-              [QKV_GGUF_FIRST] = {0, all / 2},
-              [QKV_GGUF_LAST] = {all / 2, all - all / 2}};
+    } at[] = {[QKV_GGUF_ALL] = {0, all},       [QKV_GGUF_Q] = {0, q},
+              [QKV_GGUF_K] = {q, kv},          [QKV_GGUF_V] = {q + kv, kv},
+              [QKV_GGUF_FIRST] = {0, all / 2}, [QKV_GGUF_LAST] = {all / 2, all - all / 2}};
     p->first = at[slice].first;
     p->rows = at[slice].rows;
     p->cols = p->to->spec.vector ? 1 : p->to->spec.cols;
@@ -268,8 +265,9 @@ static qkv_status add_tensor(plan *p, const qkv_gguf_tensor *t) {
                                 (long long)next.cols);
             return QKV_PUSH(p->pieces, next) ? QKV_OK : QKV_FAILED;
         }
-    return qkv_fail(QKV_BAD_FILE, "the tensor %.*s is not known for %s: a kind of model that is not "
-                                  "read",
+    return qkv_fail(QKV_BAD_FILE,
+                    "the tensor %.*s is not known for %s: a kind of model that is not "
+                    "read",
                     (int)t->name.len, t->name.data, p->g->family->name);
 }
 

@@ -72,8 +72,8 @@ BLOCK_FN block_u_q3_k(const uint8_t *b, uint8_t *u) {
     for (int a = 0; a < 2; a++)
         for (int k = 0; k < 4; k++)
             for (int l = 0; l < 32; l++)
-                u[128 * a + 32 * k + l] = (uint8_t)((b[32 + 32 * a + l] >> (2 * k) & 3) |
-                                                    (b[l] >> (4 * a + k) & 1) << 2);
+                u[128 * a + 32 * k + l] =
+                    (uint8_t)((b[32 + 32 * a + l] >> (2 * k) & 3) | (b[l] >> (4 * a + k) & 1) << 2);
 }
 BLOCK_FN block_u_q4_k(const uint8_t *b, uint8_t *u) {
     for (int c = 0; c < 4; c++) block_halves(b + 16 + 32 * c, 32, u + 64 * c);

@@ -25,13 +25,7 @@ static const struct {
     void (*scales)(const uint8_t *block, float *scale, float *offset);
 } blocks[] = {
 #define ROW(id, name, number, elements, bytes, group, zero, offset)                                \
-    {elements,                                                                                     \
-     bytes,                                                                                        \
-     group,                                                                                        \
-     zero,                                                                                         \
-     offset,                                                                                       \
-     block_u_##name,                                                                               \
-     block_scales_##name},
+    {elements, bytes, group, zero, offset, block_u_##name, block_scales_##name},
     QKV_BLOCK_TABLE(ROW)
 #undef ROW
 };

@@ -10,14 +10,14 @@
 /* on disk, at least */
 static const uint8_t sizes[QKV_GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
-#define ENTRIES_MAX   100000u
-#define TENSORS_MAX   1000000u
-#define KEY_MAX       65535u
-#define TENSOR_NAME_MAX      63u
-#define STRING_MAX    (64u << 20)
-#define ARRAY_MAX     (16u << 20)
-#define RANK_MAX      4u
-#define ALIGNMENT_MAX (1u << 20)
+#define ENTRIES_MAX     100000u
+#define TENSORS_MAX     1000000u
+#define KEY_MAX         65535u
+#define TENSOR_NAME_MAX 63u
+#define STRING_MAX      (64u << 20)
+#define ARRAY_MAX       (16u << 20)
+#define RANK_MAX        4u
+#define ALIGNMENT_MAX   (1u << 20)
 
 /* ---- bytes ---- */
 
@@ -156,7 +156,8 @@ static qkv_status place_tensors(const cursor *c, qkv_gguf *g) {
     uint64_t alignment = 32;
     QKV_TRY(alignment_of(g, &alignment));
     const uint64_t header = (uint64_t)((const char *)c->at - g->data);
-    const uint64_t data = (header + alignment - 1) / alignment * alignment; /* no overflow: in file */
+    const uint64_t data =
+        (header + alignment - 1) / alignment * alignment; /* no overflow: in file */
     for (size_t i = 0; i < g->n_tensors; i++) {
         qkv_gguf_tensor *t = &g->tensors[i];
         if (t->offset % alignment)

@@ -2,7 +2,6 @@
  * the type that it must have. */
 #include "text/models.h"
 #include "text/reader.h"
-#include "text/scan.h"
 #include "base/mem.h"
 #include "store/gguf.h"
 
@@ -97,8 +96,7 @@ static qkv_status fill_types(values v, qkv_pieces *p) {
 
 /* ---- the kinds ---- */
 
-static qkv_status build_llama(qkv_tokenizer *tok, values v, qkv_pieces *p,
-                              bool unigram) {
+static qkv_status build_llama(qkv_tokenizer *tok, values v, qkv_pieces *p, bool unigram) {
     p->unigram = unigram;
     p->add_dummy_prefix = flag(v[ADD_PREFIX], true);
     p->remove_extra_whitespaces = flag(v[SQUEEZE], unigram);
@@ -116,11 +114,8 @@ static qkv_status build_llama(qkv_tokenizer *tok, values v, qkv_pieces *p,
 }
 
 static qkv_status build_gpt2(qkv_tokenizer *tok, values v, const qkv_pieces *p) {
-    const qkv_text pre = text_of(v[PRE]);
-    const char *regex = qkv_text_is(pre, "llama-bpe") || qkv_text_is(pre, "llama3")
-                            ? qkv_scan_llama3.regex
-                        : qkv_text_is(pre, "qwen2") ? qkv_scan_qwen2.regex
-                                                    : NULL;
+    qkv_pre_facts pre;
+    QKV_TRY(qkv_pre_named(v[PRE] ? text_of(v[PRE]) : (qkv_text){"default", 7}, &pre));
     if (!v[MERGES])
         return qkv_fail(QKV_BAD_FILE, "a gpt2 vocabulary without tokenizer.ggml.merges");
     for (size_t i = 0; i < p->n; i++)
@@ -135,7 +130,7 @@ static qkv_status build_gpt2(qkv_tokenizer *tok, values v, const qkv_pieces *p) 
     }
     qkv_status status = lines.status;
     if (status == QKV_OK)
-        status = qkv_build_gpt2(tok, lines.data ? lines.data : "", lines.len, regex);
+        status = qkv_build_gpt2(tok, lines.data ? lines.data : "", lines.len, pre.steps, pre.whole);
     qkv_buf_free(&lines);
     for (size_t i = 0; i < p->n && status == QKV_OK; i++)
         if (p->type[i] == QKV_PIECE_CONTROL && !qkv_text_is(p->text[i], "<|endoftext|>"))
@@ -143,7 +138,7 @@ static qkv_status build_gpt2(qkv_tokenizer *tok, values v, const qkv_pieces *p) 
     QKV_TRY(status);
     tok->special[QKV_TOK_BOS] = id_of(v[BOS], p->n);
     tok->special[QKV_TOK_EOS] = id_of(v[EOS], p->n);
-    QKV_TRY(qkv_set_template(tok, flag(v[ADD_BOS], false) ? tok->special[QKV_TOK_BOS] : -1, -1));
+    QKV_TRY(qkv_set_template(tok, flag(v[ADD_BOS], pre.bos) ? tok->special[QKV_TOK_BOS] : -1, -1));
     return qkv_tokenizer_finish(tok);
 }
 

@@ -77,7 +77,8 @@ static void put(const work *w, int64_t col, int64_t row0, int64_t rows) {
     const int64_t cols = min64(NR, w->col1 - col), at = row0 * g->ldc + col;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
-            g->c[at + r * g->ldc + j] = (real)w->sums[r * NR + j] + (g->bias ? g->bias[col + j] : 0);
+            g->c[at + r * g->ldc + j] =
+                (real)w->sums[r * NR + j] + (g->bias ? g->bias[col + j] : 0);
     if (g->act != QKV_ACT_NONE || g->pre) KERN_NAME(gemm_finish)(g, at, (int)rows, cols);
 }
 

@@ -18,7 +18,7 @@ static inline float block_half(const uint8_t *p) {
 typedef struct chunk {
     const uint8_t *row; /* the chunk's first block of a row */
     int blocks;
-    uint8_t *u;           /* BLOCK_CHUNK of the row */
+    uint8_t *u;            /* BLOCK_CHUNK of the row */
     float *scale, *offset; /* of the row's group g: [g·NR] */
 } chunk;
 
@@ -79,7 +79,7 @@ static INLINE void turn(const uint8_t *u, int64_t k, int32_t *out) {
             if (WORD_INPUTS == 4) {
                 *(vword *)to = quad;
             } else {
-                *(vword *)to = quad & 0x00ff00ff;                            /* inputs 0 and 2 */
+                *(vword *)to = quad & 0x00ff00ff;                             /* inputs 0 and 2 */
                 *(vword *)(to + NR) = (vword)((vbits)quad >> 8) & 0x00ff00ff; /* 1 and 3 */
             }
         }

@@ -33,7 +33,8 @@ static INLINE void tile(const block_tile *t, const int group, const bool offset,
         vword s[MR][2];
         sum_group(s, t->words + g * words * rows, t->start + g * rows,
                   t->panel->words + g * words * NR, words, rows);
-        const float *const x_scale = t->scale + g / per_scale * rows, *const part = t->part + g * rows;
+        const float *const x_scale = t->scale + g / per_scale * rows, *const part =
+                                                                          t->part + g * rows;
         for (int h = 0; h < 2; h++) {
             const vfloat scale = block_floats(t->panel->scale + g * NR + h * VW),
                          off = offset ? block_floats(t->panel->offset + g * NR + h * VW) : scale;
@@ -65,7 +66,8 @@ UP_TO(MR, DEFINE)
 #undef DEFINE
 
 block_tile_fn KERN_NAME(gemm_block_tile_of)(int rows, const block_form *form) {
-#define ROW(rows) {{tile_32_##rows, tile_32_offset_##rows}, {tile_16_##rows, tile_16_offset_##rows}},
+#define ROW(rows)                                                                                  \
+    {{tile_32_##rows, tile_32_offset_##rows}, {tile_16_##rows, tile_16_offset_##rows}},
     static const block_tile_fn tiles[][2][2] = {UP_TO(MR, ROW)};
 #undef ROW
     return tiles[rows - 1][form->group == 16][form->offset];
