@@ -258,6 +258,15 @@ qkv_status qkv_model_open(qkv_model *m, const char *path) {
     return allocate_stacks(m);
 }
 
+qkv_status qkv_model_opened(qkv_model *m) {
+    return allocate_stacks(m);
+}
+
+void qkv_model_keep(qkv_model *m, void *what, void (*free)(void *what)) {
+    m->kept = what;
+    m->free_kept = free;
+}
+
 void qkv_model_initialise(qkv_model *m, uint64_t seed) {
     qkv_params_initialise(&m->params, seed);
     qkv_side *sides[] = {&m->encoder, &m->decoder};
@@ -278,6 +287,7 @@ void qkv_model_free(qkv_model *m) {
     qkv_free(m->bridge.start);
     qkv_params_free(&m->params);
     qkv_safetensors_close(&m->file);
+    if (m->kept) m->free_kept(m->kept);
     qkv_free(m);
 }
 
