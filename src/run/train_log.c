@@ -22,6 +22,11 @@ static bool read_entry(const char *line, size_t len, qkv_log_entry *e) {
         qkv_json_get_int(root, "step", true, 0, INT64_MAX, &e->step) == QKV_OK &&
         qkv_json_get_real(root, "loss", true, -INFINITY, INFINITY, &e->loss) == QKV_OK;
     e->valid = n == 5 && memcmp(kind, "valid", 5) == 0;
+    e->best = false;
+    e->accuracy = e->train_loss = NAN;
+    (void)qkv_json_get_bool(root, "best", false, &e->best);
+    (void)qkv_json_get_real(root, "accuracy", false, 0, 1, &e->accuracy);
+    (void)qkv_json_get_real(root, "train_loss", false, -INFINITY, INFINITY, &e->train_loss);
     qkv_json_free(&doc);
     return whole;
 }

@@ -1,6 +1,5 @@
 /* What a person sees of a run and finds in its folder: the header with what was chosen and what it
- * will take, and at the end the loss curve and the model card. The curve is drawn from the log, so
- * it is whole after any number of resumes. */
+ * will take, and at the end the model card. */
 #include "run/train_run.h"
 #include "folder/folder.h"
 #include "base/file.h"
@@ -240,61 +239,6 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     return QKV_OK;
 }
 
-/* ---- the loss curve ---- */
-
-typedef struct curve {
-    QKV_VEC(double) x, y;
-} curve;
-
-typedef struct curves {
-    curve train, valid;
-} curves;
-
-static bool add_point(void *user, const qkv_log_entry *e) {
-    curves *all = user;
-    curve *c = e->valid ? &all->valid : &all->train;
-    return QKV_PUSH(c->x, (double)e->step) && QKV_PUSH(c->y, e->loss);
-}
-
-static qkv_status draw_curves(qkv_run *r, const curves *all) {
-    const qkv_series series[] = {
-        {"training", all->train.x.at, all->train.y.at, all->train.x.n},
-        {"validation", all->valid.x.at, all->valid.y.at, all->valid.x.n},
-    };
-    const qkv_chart chart = {.title = "Loss",
-                             .x_label = "step",
-                             .y_label = "loss",
-                             .series = series,
-                             .n = all->valid.x.n ? 2 : 1};
-    qkv_buf svg = {0}, plot = {0}, path = {0};
-    qkv_status status = qkv_chart_svg(&chart, 640, 360, &svg);
-    if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "loss.svg");
-    if (status == QKV_OK) status = qkv_file_write(path.data, svg.data, svg.len);
-    const int columns = r->request->columns;
-    const qkv_ink ink = {.columns = columns > 0 && columns < 80 ? columns : 80};
-    if (status == QKV_OK) status = qkv_chart_terminal(&chart, ink, 10, &plot);
-    if (status == QKV_OK) { /* the training is done: a wish to stop comes too late */
-        const qkv_progress p = {.kind = QKV_PROGRESS_NOTE, .text = plot.data};
-        (void)qkv_run_tell(r, &p);
-    }
-    qkv_buf_free(&svg);
-    qkv_buf_free(&plot);
-    qkv_buf_free(&path);
-    return status;
-}
-
-static qkv_status show_curve(qkv_run *r) {
-    curves all = {0};
-    qkv_status status = qkv_run_log_read(&r->log, r->request->out, add_point, &all);
-    if (status == QKV_OK && all.train.x.n > 1) status = draw_curves(r, &all);
-    curve *const both[] = {&all.train, &all.valid};
-    for (int i = 0; i < 2; i++) {
-        qkv_free(both[i]->x.at);
-        qkv_free(both[i]->y.at);
-    }
-    return status;
-}
-
 /* ---- the model card ---- */
 
 /* A word of a command line, quoted where a shell would not take it as it is. */
@@ -384,7 +328,7 @@ static void write_card(const qkv_run *r, const qkv_loop *l, qkv_buf *out) {
 
 qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
     qkv_buf path = {0}, card = {0}, use = {0};
-    qkv_status status = show_curve(r);
+    qkv_status status = qkv_run_show_course(r, l);
     write_card(r, l, &card);
     put_use(r, &use);
     if (status == QKV_OK) status = card.status != QKV_OK ? card.status : use.status;
