@@ -265,33 +265,52 @@ static void test_grid(void **state) {
 static void test_diagram(void **state) {
     (void)state;
     static const qkv_diagram_block encoder[] = {
-        {"Embedding + sinusoidal positions", "30,000 × 1024 · 30,720,000", QKV_BLOCK_INPUT, 0,
-         false},
-        {"Self-attention", "4 heads of 192 · 3,146,752", QKV_BLOCK_ATTENTION, 1, false},
-        {"LayerNorm", "2,048", QKV_BLOCK_NORM, 0, false},
-        {"Feed-forward, ReLU", "1024 → 512 → 1024 · 1,050,112", QKV_BLOCK_DENSE, 1, false},
-        {"LayerNorm", "2,048", QKV_BLOCK_NORM, 0, false},
+        {.title = "Token embedding",
+         .detail = "30,000 × 1024 · 30,720,000",
+         .shape = "n × 1024",
+         .tile = {{.title = "Positions: sinusoidal", .glyph = QKV_GLYPH_WAVES, .added = true},
+                  {.title = "Segments", .detail = "two\nlines", .added = true}}},
+        {.title = "GRU, forwards", .kind = QKV_BLOCK_ATTENTION, .loops = true},
+        {.title = "GRU, backwards",
+         .kind = QKV_BLOCK_ATTENTION,
+         .beside = true,
+         .loops = true,
+         .shape = "n × 2048"},
+        {.title = "Feed-forward",
+         .kind = QKV_BLOCK_DENSE,
+         .residual = 1,
+         .tile = {{.title = "N-grams", .added = true, .from_input = true}}},
+        {.title = "LayerNorm", .detail = "2,048", .kind = QKV_BLOCK_NORM},
     };
     static const qkv_diagram_block decoder[] = {
-        {"Embedding + sinusoidal positions", "30,000 × 1024", QKV_BLOCK_INPUT, 0, false},
-        {"LayerNorm", NULL, QKV_BLOCK_NORM, 0, false},
-        {"Causal self-attention", "4 heads of 192", QKV_BLOCK_ATTENTION, 2, false},
-        {"LayerNorm", NULL, QKV_BLOCK_NORM, 0, false},
-        {"Cross-attention", "4 heads of 192", QKV_BLOCK_ATTENTION, 2, true},
-        {"LayerNorm", NULL, QKV_BLOCK_NORM, 0, false},
-        {"Feed-forward, ReLU", "1024 → 512 → 1024", QKV_BLOCK_DENSE, 2, false},
-        {"Output <softmax> & \"projection\"", "1024 → 30,000", QKV_BLOCK_OUTPUT, 0, false},
+        {.title = "Embedding", .detail = "30,000 × 1024"},
+        {.title = "LayerNorm", .kind = QKV_BLOCK_NORM},
+        {.title = "Causal self-attention",
+         .kind = QKV_BLOCK_ATTENTION,
+         .residual = 2,
+         .tile = {{.title = "Positions: alibi", .glyph = QKV_GLYPH_DISTANCES}}},
+        {.title = "Cross-attention",
+         .kind = QKV_BLOCK_ATTENTION,
+         .residual = 1,
+         .from_first = "keys, values"},
+        {.title = "Output <softmax> & \"projection\"", .kind = QKV_BLOCK_OUTPUT},
     };
-    const qkv_diagram_stack stacks[] = {{"Encoder", "source tokens", encoder, 5, 1, 5, "× 12"},
-                                        {"Decoder", "target tokens", decoder, 8, 1, 7, "× 8"}};
+    static const qkv_diagram_group layers[] = {{1, 3, "layer 1"}, {3, 5, "× 12"}},
+                                   eight = {1, 4, "× 8"};
+    const qkv_diagram_stack stacks[] = {
+        {"Encoder", "in: source tokens", "out: vectors", encoder, 5, layers, 2},
+        {"Decoder", "in: target tokens", "out: scores", decoder, 5, &eight, 1}};
     qkv_diagram d = {.title = "Encoder-decoder, 201,399,600 parameters",
                      .subtitle = "d 1024 · 4 heads of 192 · feed-forward 512",
+                     .legend = "n, m: tokens",
                      .stacks = stacks,
                      .n = 2};
     qkv_buf b = {0};
     assert_ok(qkv_diagram_svg(&d, &b));
     assert_well_formed(b.data);
     assert_non_null(strstr(b.data, "&lt;softmax> &amp; &quot;projection&quot;"));
+    assert_non_null(strstr(b.data, ">keys, values</text>"));
+    assert_non_null(strstr(b.data, ">two</text>"));
     keep("model.svg", &b);
     d.n = 3;
     assert_fails(qkv_diagram_svg(&d, &b), QKV_USAGE, "one or two stacks");
