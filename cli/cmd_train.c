@@ -24,6 +24,9 @@ static const cli_option options[] = {
      .value = "DIR",
      .help = "folder of the run and the model; a run that is there goes on"},
     {.name = "overwrite", .kind = CLI_FLAG, .help = "replace the run that is there, from step 0"},
+    {.name = "keep-checkpoints",
+     .kind = CLI_FLAG,
+     .help = "leave the checkpoints of a run that ends well in its folder"},
     {.name = "preset",
      .kind = CLI_TEXT,
      .value = "NAME",
@@ -86,6 +89,7 @@ static int run(const cli_args *a) {
                                        .init = cli_text(a, "init"),
                                        .set = (const char *const *)set,
                                        .overwrite = cli_flag(a, "overwrite"),
+                                       .keep_checkpoints = cli_flag(a, "keep-checkpoints"),
                                        .columns = cli_columns(STDERR_FILENO),
                                        .progress = cli_live_show,
                                        .user = &live};

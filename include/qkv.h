@@ -334,8 +334,7 @@ typedef struct qkv_progress {
     double step_loss;  /* STEP: the mean over the targets of this step alone */
     double share;      /* STEP: of this machine's peak, measured at the start; PHASE: of the
                               phase; 0: unknown */
-    double train_loss; /* VALID: the mean over the steps since the last one;
-                              NaN: there were none */
+    double train_loss; /* VALID: the same of some rows that are trained on */
     double seconds;    /* VALID: since the run began or was resumed */
     bool best;         /* VALID: the best so far */
     const char *text;  /* NOTE, PHASE: valid during the call */
@@ -371,6 +370,7 @@ typedef struct qkv_train_request {
     const char *const *set;   /* "key=value" of the model's and the training's settings; NULL at
                                   the end; or NULL */
     bool overwrite;           /* replace the run that is there, from step 0 */
+    bool keep_checkpoints;    /* those of a run that ends well go otherwise */
     int columns;              /* of the terminal that shows the notes; 0: 80 */
     bool (*progress)(void *user, const qkv_progress *p); /* may be NULL; false asks to stop */
     void *user;

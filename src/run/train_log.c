@@ -22,6 +22,11 @@ static bool read_entry(const char *line, size_t len, qkv_log_entry *e) {
         qkv_json_get_int(root, "step", true, 0, INT64_MAX, &e->step) == QKV_OK &&
         qkv_json_get_real(root, "loss", true, -INFINITY, INFINITY, &e->loss) == QKV_OK;
     e->valid = n == 5 && memcmp(kind, "valid", 5) == 0;
+    e->best = false;
+    e->accuracy = e->train_loss = NAN;
+    (void)qkv_json_get_bool(root, "best", false, &e->best);
+    (void)qkv_json_get_real(root, "accuracy", false, 0, 1, &e->accuracy);
+    (void)qkv_json_get_real(root, "train_loss", false, -INFINITY, INFINITY, &e->train_loss);
     qkv_json_free(&doc);
     return whole;
 }
@@ -85,10 +90,13 @@ static void write_line(qkv_run_log *log, const qkv_progress *p, double loss) {
     const bool step = p->kind == QKV_PROGRESS_STEP;
     fprintf(log->file,
             "{\"kind\":\"%s\",\"step\":%lld,\"epoch\":%lld,\"loss\":%.6g,\"accuracy\":%.6g,"
-            "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g}\n",
+            "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g",
             step ? "step" : "valid", (long long)p->step, (long long)p->epoch,
             isfinite(loss) ? loss : 0, p->accuracy, p->lr, isfinite(p->norm) ? p->norm : 0,
             p->tokens_per_s);
+    if (!step && isfinite(p->train_loss)) fprintf(log->file, ",\"train_loss\":%.6g", p->train_loss);
+    if (!step) fprintf(log->file, ",\"best\":%s", p->best ? "true" : "false");
+    fprintf(log->file, "}\n");
     const struct {
         const char *tag;
         double value;
@@ -98,6 +106,7 @@ static void write_line(qkv_run_log *log, const qkv_progress *p, double loss) {
         {"lr", p->lr, true},
         {"tokens_per_s", p->tokens_per_s, true},
         {"loss/valid", loss, false},
+        {"loss/known", p->train_loss, false},
         {"accuracy/valid", p->accuracy, false},
     };
     for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
