@@ -108,10 +108,15 @@ static size_t memory_bound(void) {
 
 /* A pipe, a device, a file of /proc: no size to trust, so it is read to its end. */
 static qkv_status read_to_end(int fd, const char *path, size_t max_bytes, qkv_file *out) {
+    enum { PIECE = 1 << 16 };
     const size_t bound = memory_bound();
+    struct stat s;
     qkv_buf all = {0};
-    for (;;) {
-        enum { PIECE = 1 << 16 };
+    /* What is a file has its memory at once; more may have been added to it since. */
+    if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && (uintmax_t)s.st_size < bound &&
+        qkv_buf_extend(&all, (size_t)s.st_size + PIECE))
+        all.len = 0;
+    while (all.status == QKV_OK) {
         char *place = qkv_buf_extend(&all, PIECE);
         if (!place) break;
         ssize_t n = read(fd, place, PIECE);
@@ -137,6 +142,14 @@ static qkv_status read_to_end(int fd, const char *path, size_t max_bytes, qkv_fi
     return QKV_OK;
 }
 
+enum { MAP_FROM = 1 << 20 }; /* bytes; reading fewer takes no longer than mapping them */
+
+static _Atomic bool mapping = true;
+
+void qkv_mapping_set(bool on) {
+    mapping = on;
+}
+
 qkv_status qkv_file_read(int fd, const char *path, size_t max_bytes, qkv_file *out) {
     struct stat s;
     *out = (qkv_file){0};
@@ -144,6 +157,7 @@ qkv_status qkv_file_read(int fd, const char *path, size_t max_bytes, qkv_file *o
     if (S_ISDIR(s.st_mode)) return qkv_fail(QKV_FAILED, "%s: this is a folder, not a file", path);
     if (!S_ISREG(s.st_mode) || s.st_size == 0) return read_to_end(fd, path, max_bytes, out);
     if ((uintmax_t)s.st_size > max_bytes) return too_large(path, max_bytes);
+    if (s.st_size < MAP_FROM || !mapping) return read_to_end(fd, path, max_bytes, out);
     void *data = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) return read_to_end(fd, path, max_bytes, out);
     *out = (qkv_file){.data = data, .size = (size_t)s.st_size, .mapped = true};

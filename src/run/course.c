@@ -107,15 +107,15 @@ static qkv_status tell(qkv_run *r, const qkv_chart *charts, size_t n) {
     return status;
 }
 
-/* Training and validation in one chart should be the same figure of other rows; a log without that
- * has what the steps learned from, with dropout and smoothing in it. */
+/* Two curves in one chart are the same figure, of other rows (train/judge.c). Where there are not
+ * validations enough, what the steps learned from is drawn, and said to be that. */
 static qkv_status draw_curves(qkv_run *r, const qkv_loop *l, const curves *all) {
-    const bool known = all->known.x.n > 1, right = all->right.x.n > 1 && any_positive(&all->right);
+    const bool judged = all->valid.x.n > 1, right = all->right.x.n > 1 && any_positive(&all->right);
     const char *rows = r->has_valid_corpus ? "validation data" : "rows held out";
-    const qkv_series losses[] = {known ? series_of("rows trained on", &all->known)
-                                       : series_of("training steps", &all->steps),
-                                 series_of(rows, &all->valid)},
-                     answers[] = {{.name = "", .n = 0}, series_of(rows, &all->right)};
+    const qkv_series both[] = {series_of("rows trained on", &all->known),
+                               series_of(rows, &all->valid)},
+                     steps = series_of("steps, with dropout and smoothing", &all->steps),
+                     answers[] = {{.name = ""}, series_of(rows, &all->right)};
     words w;
     write_words(r, l, right, &w);
     const double last = all->steps.x.at[all->steps.x.n - 1];
@@ -123,8 +123,8 @@ static qkv_status draw_curves(qkv_run *r, const qkv_loop *l, const curves *all) 
                              .subtitle = w.subtitle,
                              .x_label = "step",
                              .y_label = w.loss,
-                             .series = losses,
-                             .n = all->valid.x.n ? 2 : 1,
+                             .series = judged ? both : &steps,
+                             .n = judged ? 2 : 1,
                              .x_from = 0,
                              .x_to = last,
                              .mark = (double)l->state.best_step,

@@ -90,10 +90,13 @@ static void write_line(qkv_run_log *log, const qkv_progress *p, double loss) {
     const bool step = p->kind == QKV_PROGRESS_STEP;
     fprintf(log->file,
             "{\"kind\":\"%s\",\"step\":%lld,\"epoch\":%lld,\"loss\":%.6g,\"accuracy\":%.6g,"
-            "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g}\n",
+            "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g",
             step ? "step" : "valid", (long long)p->step, (long long)p->epoch,
             isfinite(loss) ? loss : 0, p->accuracy, p->lr, isfinite(p->norm) ? p->norm : 0,
             p->tokens_per_s);
+    if (!step && isfinite(p->train_loss)) fprintf(log->file, ",\"train_loss\":%.6g", p->train_loss);
+    if (!step) fprintf(log->file, ",\"best\":%s", p->best ? "true" : "false");
+    fprintf(log->file, "}\n");
     const struct {
         const char *tag;
         double value;
@@ -103,6 +106,7 @@ static void write_line(qkv_run_log *log, const qkv_progress *p, double loss) {
         {"lr", p->lr, true},
         {"tokens_per_s", p->tokens_per_s, true},
         {"loss/valid", loss, false},
+        {"loss/known", p->train_loss, false},
         {"accuracy/valid", p->accuracy, false},
     };
     for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
