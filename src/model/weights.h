@@ -33,6 +33,9 @@ qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors
  * there, else as a copy. The tensor's file must stay open. */
 qkv_status qkv_weights_bind(qkv_param *p, const qkv_stored *from);
 
+/* Refuses parameters that are NaN or infinite, by name and element. */
+qkv_status qkv_weights_check(const qkv_params *params);
+
 /* Writes the parameters with their matrices quantized: X as BF16, as I8 with X.scale (rows), or
  * as U8 (rows, bytes of a row) with X.scale (rows, groups); base/weight_format.h has the layout.
  * Vectors and small matrices stay F32. */
