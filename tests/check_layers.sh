@@ -19,10 +19,10 @@ may_include() { # folder → the folders it may include (each list is closed: wh
     train) echo "task policy decode model nn ops tape kern store data text base" ;;
     foreign) echo "model nn ops tape kern store data text base" ;;
     folder) echo "foreign task policy decode model nn ops tape kern store data text base" ;;
-    use) echo "foreign folder task policy decode model nn ops tape kern store data text base" ;;
-    report) echo "foreign use folder train task policy decode model nn ops tape kern store data text score draw base" ;;
-    run) echo "foreign use folder train task policy decode model nn ops tape kern store data text draw base" ;;
-    api) echo "foreign run report use folder draw score train task policy decode model nn ops tape kern store data text base" ;;
+    use) echo "chat folder foreign task policy decode model nn ops tape kern store data text base" ;;
+    report) echo "use chat folder foreign train task policy decode model nn ops tape kern store data text score draw base" ;;
+    run) echo "use chat folder foreign train task policy decode model nn ops tape kern store data text draw base" ;;
+    api) echo "run report use chat folder foreign draw score train task policy decode model nn ops tape kern store data text base" ;;
     *) echo "unknown folder $1" >&2; exit 1 ;;
     esac
 }

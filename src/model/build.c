@@ -255,10 +255,11 @@ qkv_status qkv_model_allocate(qkv_model *m, bool for_training) {
 
 qkv_status qkv_model_open(qkv_model *m, const char *path) {
     QKV_TRY(qkv_weights_map(&m->params, path, &m->file));
-    return allocate_stacks(m);
+    return qkv_model_opened(m);
 }
 
 qkv_status qkv_model_opened(qkv_model *m) {
+    QKV_TRY(qkv_weights_check(&m->params));
     return allocate_stacks(m);
 }
 
