@@ -64,6 +64,8 @@ typedef struct qkv_weight {
      * same cols, one below the other; `format`, `data` and `scale` then say nothing. */
     const struct qkv_weight *parts;
     int32_t n_parts;
+    /* Of blocks: products with their floats instead of rows rounded to int8; slow, for comparisons. */
+    bool exact;
 } qkv_weight;
 
 extern const char *const qkv_weight_names[]; /* of our own formats; ends with NULL */

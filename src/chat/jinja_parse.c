@@ -515,6 +515,7 @@ static bool operator_at(const parser *p, int level, jinja_kind *kind) {
 static qkv_status binary(parser *p, int level, jinja_node **out) {
     if (level == LEVELS) return unary(p, true, out);
     QKV_TRY(binary(p, level + 1, out));
+    bool compared = false;
     for (jinja_kind kind;;) {
         jinja_node *left = *out;
         if (level == 0 && sees(p, "not")) { /* only "not in" may follow a value */
@@ -524,8 +525,8 @@ static qkv_status binary(parser *p, int level, jinja_node **out) {
         } else if (!operator_at(p, level, &kind)) {
             return QKV_OK;
         }
-        if (level == 0 && left->kind >= JINJA_EQ && left->kind <= JINJA_NOT_IN && !left->negated)
-            return refuse(p, "comparisons in a row are not implemented");
+        if (level == 0 && compared) return refuse(p, "comparisons in a row are not implemented");
+        compared = true;
         QKV_TRY(advance(p));
         QKV_TRY(new_node(p, kind, out));
         (*out)->a = left;

@@ -10,6 +10,7 @@
 #include "store/gguf.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -294,8 +295,12 @@ static qkv_status pieces_of(const plan *p, const qkv_param *param, const piece *
 /* ---- binding ---- */
 
 static qkv_weight weight_of(const piece *p) {
-    return (qkv_weight){
-        .format = p->from->format, .rows = p->rows, .cols = p->cols, .data = p->from->data};
+    static const char *const variable = "QKV_EXACT";
+    return (qkv_weight){.format = p->from->format,
+                        .rows = p->rows,
+                        .cols = p->cols,
+                        .data = p->from->data,
+                        .exact = getenv(variable) != NULL};
 }
 
 static bool floats_in_place(const qkv_weight *w) {

@@ -19,27 +19,43 @@
 
 #define BLOCK_FN static inline __attribute__((always_inline, unused)) void
 
-/* ---- the integers ---- */
+/* ---- the integers: sixteen at a time, since compilers cannot know that u is no part of b ---- */
 
-/* n bytes: the low halves, then the high ones */
-BLOCK_FN block_halves(const uint8_t *q, int n, uint8_t *u) {
-    for (int i = 0; i < n; i++) u[i] = q[i] & 15;
-    for (int i = 0; i < n; i++) u[n + i] = (uint8_t)(q[i] >> 4);
+typedef uint8_t block_16 __attribute__((vector_size(16), aligned(1), may_alias));
+static inline __attribute__((always_inline, unused)) block_16 block_load(const uint8_t *p) {
+    return *(const block_16 *)p;
+}
+BLOCK_FN block_store(uint8_t *p, block_16 x) {
+    *(block_16 *)p = x;
 }
 
-/* bit i of 32 is bit 4 of u[i] */
+/* n bytes, whole sixteens: the low halves, then the high ones */
+BLOCK_FN block_halves(const uint8_t *q, int n, uint8_t *u) {
+    for (int i = 0; i < n; i += 16) {
+        const block_16 x = block_load(q + i);
+        block_store(u + i, x & 15);
+        block_store(u + n + i, x >> 4);
+    }
+}
+
+/* bit i of 32 is bit 4 of u[i]: eight at a time, a byte's bits spread over the bytes of a word */
 BLOCK_FN block_fifth_bits(const uint8_t *h, uint8_t *u) {
-    for (int byte = 0; byte < 4; byte++)
-        for (int i = 0; i < 8; i++)
-            u[8 * byte + i] = (uint8_t)(u[8 * byte + i] | (h[byte] >> i & 1) << 4);
+    for (int byte = 0; byte < 4; byte++) {
+        const uint64_t each = h[byte] * 0x0101010101010101u & 0x8040201008040201u;
+        uint64_t eight;
+        memcpy(&eight, u + 8 * byte, 8);
+        eight |= ((each + 0x7f7f7f7f7f7f7f7fu) & 0x8080808080808080u) >> 3;
+        memcpy(u + 8 * byte, &eight, 8);
+    }
 }
 
 /* IQ4's sixteen values, 128 more */
 BLOCK_FN block_levels(const uint8_t *q, uint8_t *u) {
     static const uint8_t level[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                       129, 141, 153, 166, 181, 197, 217, 241};
-    for (int i = 0; i < 16; i++) u[i] = level[q[i] & 15];
-    for (int i = 0; i < 16; i++) u[16 + i] = level[q[i] >> 4];
+    uint8_t x[32];
+    block_halves(q, 16, x);
+    for (int i = 0; i < 32; i++) u[i] = level[x[i]];
 }
 
 BLOCK_FN block_u_q4_0(const uint8_t *b, uint8_t *u) {
@@ -57,7 +73,7 @@ BLOCK_FN block_u_q5_1(const uint8_t *b, uint8_t *u) {
     block_fifth_bits(b + 4, u);
 }
 BLOCK_FN block_u_q8_0(const uint8_t *b, uint8_t *u) {
-    for (int i = 0; i < 32; i++) u[i] = b[2 + i] ^ 128;
+    for (int i = 0; i < 32; i += 16) block_store(u + i, block_load(b + 2 + i) ^ 128);
 }
 BLOCK_FN block_u_iq4_nl(const uint8_t *b, uint8_t *u) {
     block_levels(b + 2, u);
@@ -65,15 +81,17 @@ BLOCK_FN block_u_iq4_nl(const uint8_t *b, uint8_t *u) {
 BLOCK_FN block_u_q2_k(const uint8_t *b, uint8_t *u) {
     for (int a = 0; a < 2; a++)
         for (int k = 0; k < 4; k++)
-            for (int l = 0; l < 32; l++)
-                u[128 * a + 32 * k + l] = b[16 + 32 * a + l] >> (2 * k) & 3;
+            for (int l = 0; l < 32; l += 16)
+                block_store(u + 128 * a + 32 * k + l,
+                            block_load(b + 16 + 32 * a + l) >> (uint8_t)(2 * k) & 3);
 }
 BLOCK_FN block_u_q3_k(const uint8_t *b, uint8_t *u) {
     for (int a = 0; a < 2; a++)
         for (int k = 0; k < 4; k++)
-            for (int l = 0; l < 32; l++)
-                u[128 * a + 32 * k + l] =
-                    (uint8_t)((b[32 + 32 * a + l] >> (2 * k) & 3) | (b[l] >> (4 * a + k) & 1) << 2);
+            for (int l = 0; l < 32; l += 16)
+                block_store(u + 128 * a + 32 * k + l,
+                            (block_load(b + 32 + 32 * a + l) >> (uint8_t)(2 * k) & 3) |
+                                (block_load(b + l) >> (uint8_t)(4 * a + k) & 1) << 2);
 }
 BLOCK_FN block_u_q4_k(const uint8_t *b, uint8_t *u) {
     for (int c = 0; c < 4; c++) block_halves(b + 16 + 32 * c, 32, u + 64 * c);
@@ -82,17 +100,19 @@ BLOCK_FN block_u_q5_k(const uint8_t *b, uint8_t *u) {
     for (int c = 0; c < 4; c++) {
         block_halves(b + 48 + 32 * c, 32, u + 64 * c);
         for (int g = 2 * c; g < 2 * c + 2; g++)
-            for (int l = 0; l < 32; l++)
-                u[32 * g + l] = (uint8_t)(u[32 * g + l] | (b[16 + l] >> g & 1) << 4);
+            for (int l = 0; l < 32; l += 16)
+                block_store(u + 32 * g + l, block_load(u + 32 * g + l) |
+                                                (block_load(b + 16 + l) >> (uint8_t)g & 1) << 4);
     }
 }
 BLOCK_FN block_u_q6_k(const uint8_t *b, uint8_t *u) {
     for (int a = 0; a < 2; a++)
         for (int k = 0; k < 4; k++)
-            for (int l = 0; l < 32; l++)
-                u[128 * a + 32 * k + l] =
-                    (uint8_t)((b[64 * a + 32 * (k & 1) + l] >> (4 * (k >> 1)) & 15) |
-                              (b[128 + 32 * a + l] >> (2 * k) & 3) << 4);
+            for (int l = 0; l < 32; l += 16)
+                block_store(
+                    u + 128 * a + 32 * k + l,
+                    (block_load(b + 64 * a + 32 * (k & 1) + l) >> (uint8_t)(4 * (k >> 1)) & 15) |
+                        (block_load(b + 128 + 32 * a + l) >> (uint8_t)(2 * k) & 3) << 4);
 }
 BLOCK_FN block_u_iq4_xs(const uint8_t *b, uint8_t *u) {
     for (int g = 0; g < 8; g++) block_levels(b + 8 + 16 * g, u + 32 * g);

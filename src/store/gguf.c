@@ -17,6 +17,7 @@ static const uint8_t sizes[QKV_GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 
 #define STRING_MAX      (64u << 20)
 #define ARRAY_MAX       (16u << 20)
 #define RANK_MAX        4u
+#define ELEMENTS_MAX    ((uint64_t)1 << 48)
 #define ALIGNMENT_MAX   (1u << 20)
 
 /* ---- bytes ---- */
@@ -118,7 +119,7 @@ static const char *tensor(cursor *c, qkv_gguf_tensor *t) {
     for (uint64_t i = 0; i < rank; i++) {
         if (!number(c, 8, &dim[i])) return ends;
         if (dim[i] < 1 || __builtin_mul_overflow(elements, dim[i], &elements) ||
-            elements > INT64_MAX / 8)
+            elements > ELEMENTS_MAX)
             return "its shape is no size that a file can have";
     }
     if (!number(c, 4, &type) || !number(c, 8, &t->offset)) return ends;
@@ -129,7 +130,6 @@ static const char *tensor(cursor *c, qkv_gguf_tensor *t) {
     if (!qkv_weight_of_gguf(t->number, &t->format)) return "its type is not one that is read";
     const int64_t width = rank ? (int64_t)dim[0] : 1;
     if (width % qkv_weight_block(t->format)) return "its rows are no whole blocks of its type";
-    /* elements < 2⁶⁰, at most 4 bytes each */
     t->bytes = elements / (uint64_t)width * (uint64_t)qkv_weight_row_bytes(t->format, width);
     return NULL;
 }

@@ -123,9 +123,9 @@ static bool gemm_blocks(const qkv_gemm *g) {
     return true;
 }
 
-/* ---- f16: rows as floats, some at a time ---- */
+/* ---- f16, and exact products: rows as floats, some at a time ---- */
 
-static bool gemm_halves(const qkv_gemm *g) {
+static bool gemm_floats(const qkv_gemm *g) {
     enum { REALS = 1 << 18 };
     const int64_t step = REALS / g->k > 0 ? REALS / g->k : 1;
     /* the product below uses scratch 0 */
@@ -169,5 +169,5 @@ static bool gemm_parts(const qkv_gemm *g) {
 
 bool KERN_NAME(gemm_foreign)(const qkv_gemm *g) {
     if (g->weight->n_parts) return gemm_parts(g);
-    return qkv_weight_is_blocks(g->weight) ? gemm_blocks(g) : gemm_halves(g);
+    return qkv_weight_is_blocks(g->weight) && !g->weight->exact ? gemm_blocks(g) : gemm_floats(g);
 }

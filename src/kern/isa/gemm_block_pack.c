@@ -24,23 +24,23 @@ typedef struct chunk {
 
 /* One row of a chunk; a function per format. */
 #define FORMAT(id, name, number, elements, bytes, group, zero, has_offset)                         \
-    static void row_##name(const chunk *c) {                                                       \
+    static void row_##name(chunk c) {                                                              \
         enum { GROUPS = elements / group };                                                        \
-        const uint8_t *b = c->row;                                                                 \
-        for (int i = 0; i < c->blocks; i++, b += bytes) {                                          \
+        const uint8_t *b = c.row;                                                                  \
+        for (int i = 0; i < c.blocks; i++, b += bytes) {                                           \
             float scale[GROUPS], offset[GROUPS];                                                   \
-            block_u_##name(b, c->u + i * elements);                                                \
+            block_u_##name(b, c.u + i * elements);                                                 \
             block_scales_##name(b, scale, offset);                                                 \
             for (int g = 0; g < GROUPS; g++) {                                                     \
-                c->scale[(i * GROUPS + g) * NR] = scale[g];                                        \
-                if (has_offset) c->offset[(i * GROUPS + g) * NR] = offset[g];                      \
+                c.scale[(i * GROUPS + g) * NR] = scale[g];                                         \
+                if (has_offset) c.offset[(i * GROUPS + g) * NR] = offset[g];                       \
             }                                                                                      \
         }                                                                                          \
     }
 QKV_BLOCK_TABLE(FORMAT)
 #undef FORMAT
 
-static void (*const row_of[])(const chunk *c) = {
+static void (*const row_of[])(chunk c) = {
 #define FORMAT(id, name, number, elements, bytes, group, zero, has_offset) row_##name,
     QKV_BLOCK_TABLE(FORMAT)
 #undef FORMAT
@@ -103,7 +103,7 @@ void KERN_NAME(gemm_block_panel)(const qkv_weight *w, int64_t col, int64_t k0, i
                                  .u = u + i * BLOCK_CHUNK,
                                  .scale = out->scale + j,
                                  .offset = out->offset + j};
-                row_of[w->format - QKV_WEIGHT_F16 - 1](&c);
+                row_of[w->format - QKV_WEIGHT_F16 - 1](c);
             } else {
                 memset(u + i * BLOCK_CHUNK, 0, BLOCK_CHUNK);
                 for (int64_t g = 0; g < groups; g++)
