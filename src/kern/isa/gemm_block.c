@@ -44,24 +44,12 @@ static void round_strip(const work *w, int64_t row0, int64_t rows) {
     }
 }
 
-/* The lines of the next panel that belong to this chunk's share. */
-static void fetch_next(const work *w, int64_t col, int64_t k0, int64_t k) {
-    const qkv_gemm *const g = w->g;
-    const int64_t row = g->k / w->form.elements * w->form.bytes, next = col + NR;
-    const int64_t rows = min64(NR, w->col1 - next);
-    if (rows <= 0) return;
-    const char *const p = (const char *)g->weight->data + next * row;
-    const int64_t bytes = rows * row;
-    for (int64_t at = bytes * k0 / g->k; at < bytes * (k0 + k) / g->k; at += 64)
-        __builtin_prefetch(p + at);
-}
-
 static void run_chunk(const work *w, int64_t k0, int64_t k, int64_t rows) {
     const int64_t group = w->form.group;
     for (int64_t r = 0; r < rows; r += MR) {
         const int mr = tile_rows(rows, r);
         const block_rows x = tile_at(w, r, mr);
-        const block_tile t = {.words = x.words + k0 / WORD_INPUTS * mr,
+        const block_tile t = {.words = x.words + k0 / 32 * X_WORDS * mr,
                               .start = x.start + k0 / group * mr,
                               .scale = x.scale + k0 / 32 * mr,
                               .part = x.part + k0 / group * mr,
@@ -91,7 +79,6 @@ static void run_rectangle(const work *w) {
             memset(w->sums, 0, (size_t)(rows * NR) * sizeof *w->sums);
             for (int64_t k0 = 0; k0 < g->k; k0 += BLOCK_CHUNK) {
                 const int64_t k = min64(BLOCK_CHUNK, g->k - k0);
-                fetch_next(w, col, k0, k);
                 KERN_NAME(gemm_block_panel)(g->weight, col, k0, k, w->panel);
                 run_chunk(w, k0, k, rows);
             }

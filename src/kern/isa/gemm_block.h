@@ -1,6 +1,7 @@
 /* The product with weights in blocks that have their scales inside (kern/blocks.h).
  *
- * x is rounded by runs of 32 numbers: x ≈ s·p, s = max|x|/127, |p| ≤ 127. With w = scale·(u − zero)
+ * x is rounded by runs of 32 numbers: x ≈ s·p, s = max|x|/32512, |p| ≤ 32512: that is finer than what
+ * bf16 and f16 keep, and costs little, since making panels takes more time than using them. With w = scale·(u − zero)
  * − offset, which is the same for the 16 or 32 weights of a group g,
  *
  *   y = Σ_g ((scale_g·Σ p·(u − zero))·s_g − offset_g·(s_g·Σ p)) + bias
@@ -8,6 +9,9 @@
  * The sums inside are of integers, exact in any order (Σ p·u starts at −zero·Σ p); the outer one
  * runs over g in order, each operation rounded to float. So all instruction sets, batches and
  * numbers of threads give the same bits, and nothing of the file is rounded.
+ *
+ * Where a word is four bytes, p is two of them, p = 256·high + low (32512 = 127·256, so that both are
+ * bytes with sign): the sum of the high ones is shifted, then the low ones are added.
  *
  * A panel is NR outputs by BLOCK_CHUNK inputs, made where it is used: words as in gemm_int.h
  * (without sign: u is the first factor), scales and offsets NR at a time. A strip of rows is cut in
@@ -44,20 +48,22 @@ static inline block_form block_form_of(qkv_weight_format format) {
 void KERN_NAME(gemm_block_panel)(const qkv_weight *w, int64_t col, int64_t k0, int64_t k,
                                  block_panel *out);
 
+#define X_WORDS 16 /* of 32 inputs at 16 bits */
+
 /* `rows` rounded rows of x (a tile), all of K. Element (w, i) is at [w·rows + i]. */
 typedef struct block_rows {
-    int32_t *words; /* k / WORD_INPUTS of each row */
+    int32_t *words; /* X_WORDS of each 32 inputs: high bytes, then low ones; or 16 bits */
     float *scale;   /* by 32 */
     int32_t *start; /* by group: −zero·Σ p */
     float *part;    /* by group: s·Σ p */
 } block_rows;
 /* Places of 32 bits that a row of k inputs takes in all of them. */
 static inline int64_t block_row_size(int64_t k) {
-    return k / WORD_INPUTS + k / 32 + 2 * (k / 16);
+    return k / 32 * X_WORDS + k / 32 + 2 * (k / 16);
 }
 static inline block_rows block_rows_at(int32_t *memory, int64_t k, int rows) {
     block_rows r = {.words = memory};
-    r.scale = (float *)(r.words + k / WORD_INPUTS * rows);
+    r.scale = (float *)(r.words + k / 32 * X_WORDS * rows);
     r.start = (int32_t *)(r.scale + k / 32 * rows);
     r.part = (float *)(r.start + k / 16 * rows);
     return r;

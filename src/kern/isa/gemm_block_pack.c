@@ -104,6 +104,9 @@ void KERN_NAME(gemm_block_panel)(const qkv_weight *w, int64_t col, int64_t k0, i
                                  .scale = out->scale + j,
                                  .offset = out->offset + j};
                 row_of[w->format - QKV_WEIGHT_F16 - 1](c);
+                /* the same of the next panel, which is wanted when this one is used up */
+                for (int64_t at = 0; at < k / form.elements * form.bytes; at += 64)
+                    __builtin_prefetch(c.row + NR * row_bytes + at);
             } else {
                 memset(u + i * BLOCK_CHUNK, 0, BLOCK_CHUNK);
                 for (int64_t g = 0; g < groups; g++)
@@ -115,6 +118,8 @@ void KERN_NAME(gemm_block_panel)(const qkv_weight *w, int64_t col, int64_t k0, i
 }
 
 /* ---- x ---- */
+
+#define P_MOST 32512.0f
 
 /* 32 numbers of x to p; returns s: NaN when one of them is not finite. */
 static INLINE float round_run(const real *x, int32_t *p) {
@@ -135,28 +140,31 @@ static INLINE float round_run(const real *x, int32_t *p) {
     }
     /* Adding 1.5·2²³ leaves no place for a fraction: the FPU rounds, ties to even, and the low bits
      * are the integer. */
-    const float magic = 12582912.0f, factor = 127 / most;
+    const float magic = 12582912.0f, factor = P_MOST / most;
     int32_t magic_bits;
     memcpy(&magic_bits, &magic, sizeof magic_bits);
     for (int j = 0; j < 32; j++) v[j] = v[j] * factor + magic;
     memcpy(p, v, sizeof v);
     for (int j = 0; j < 32; j++) p[j] -= magic_bits;
-    return most / 127;
+    return most / P_MOST;
 }
 
-/* Words of 32 inputs, in the order that gemm_int.h tells. */
+/* Words of 32 inputs, in the order that gemm_int.h tells; of bytes the high ones, then the low. */
 static INLINE void store_run(const int32_t *p, int rows, int32_t *out) {
     for (int w = 0; w < 32 / WORD_INPUTS; w++) {
-        uint32_t word;
         if (WORD_INPUTS == 4) {
-            const int32_t *const q = p + 4 * w;
-            word = (uint32_t)(q[0] & 255) | (uint32_t)(q[1] & 255) << 8 |
-                   (uint32_t)(q[2] & 255) << 16 | (uint32_t)q[3] << 24;
+            uint32_t high = 0, low = 0;
+            for (int q = 0; q < 4; q++) {
+                const int32_t x = p[4 * w + q], upper = (x + 128) >> 8;
+                high |= (uint32_t)(upper & 255) << (8 * q);
+                low |= (uint32_t)((x - 256 * upper) & 255) << (8 * q);
+            }
+            out[w * rows] = (int32_t)high;
+            out[(X_WORDS / 2 + w) * rows] = (int32_t)low;
         } else {
             const int32_t *const q = p + w / 2 * 4 + w % 2;
-            word = (uint32_t)(q[0] & 0xffff) | (uint32_t)q[2] << 16;
+            out[w * rows] = (int32_t)((uint32_t)(q[0] & 0xffff) | (uint32_t)q[2] << 16);
         }
-        out[w * rows] = (int32_t)word;
     }
 }
 
@@ -167,7 +175,7 @@ void KERN_NAME(gemm_block_row)(const real *x, int64_t k, const block_form *form,
         int32_t p[32];
         const float s = round_run(x + 32 * run, p);
         to->scale[run * rows + i] = s;
-        store_run(p, rows, to->words + run * (32 / WORD_INPUTS) * rows + i);
+        store_run(p, rows, to->words + run * X_WORDS * rows + i);
         int32_t sums[2] = {0, 0};
         for (int j = 0; j < 16; j++) sums[0] += p[j];
         for (int j = 16; j < 32; j++) sums[1] += p[j];

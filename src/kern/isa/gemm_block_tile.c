@@ -11,11 +11,9 @@ static INLINE vfloat block_floats(const float *p) {
     return *(const vfloat *)p;
 }
 
-/* The integer sums of one group. */
-static INLINE void sum_group(vword s[MR][2], const int32_t *a, const int32_t *start,
-                             const int32_t *b, const int words, const int rows) {
-    V_UNROLL(16)
-    for (int i = 0; i < rows; i++) s[i][0] = s[i][1] = start[i] - (vword){0};
+/* s += the products of words. */
+static INLINE void add_words(vword s[MR][2], const int32_t *a, const int32_t *b, const int words,
+                             const int rows) {
     for (int w = 0; w < words; w++, a += rows, b += NR) {
         const vword b0 = block_words(b), b1 = block_words(b + VW);
         V_UNROLL(16)
@@ -27,12 +25,30 @@ static INLINE void sum_group(vword s[MR][2], const int32_t *a, const int32_t *st
     }
 }
 
+/* The integer sums of one group: `a` has its first words (high bytes), `low` is how far the low ones
+ * are. */
+static INLINE void sum_group(vword s[MR][2], const int32_t *a, int64_t low, const int32_t *start,
+                             const int32_t *b, const int words, const int rows) {
+    V_UNROLL(16)
+    for (int i = 0; i < rows; i++)
+        s[i][0] = s[i][1] = (WORD_INPUTS == 4 ? 0 : start[i]) - (vword){0};
+    add_words(s, a, b, words, rows);
+    if (WORD_INPUTS != 4) return;
+    V_UNROLL(16)
+    for (int i = 0; i < rows; i++)
+        for (int h = 0; h < 2; h++) s[i][h] = s[i][h] * 256 + start[i];
+    add_words(s, a + low, b, words, rows);
+}
+
 static INLINE void tile(const block_tile *t, const int group, const bool offset, const int rows) {
     const int words = group / WORD_INPUTS, per_scale = 32 / group;
     for (int g = 0; g < t->groups; g++) {
         vword s[MR][2];
-        sum_group(s, t->words + g * words * rows, t->start + g * rows,
-                  t->panel->words + g * words * NR, words, rows);
+        /* of each 32 inputs the words of both groups of 16 lie together */
+        const int32_t *const a =
+            t->words + (g / per_scale * X_WORDS + g % per_scale * words) * rows;
+        sum_group(s, a, X_WORDS / 2 * rows, t->start + g * rows, t->panel->words + g * words * NR,
+                  words, rows);
         const float *const x_scale = t->scale + g / per_scale * rows, *const part =
                                                                           t->part + g * rows;
         for (int h = 0; h < 2; h++) {
