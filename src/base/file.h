@@ -45,6 +45,7 @@ void qkv_writer_abandon(qkv_writer *w);
 /* fsync of a folder: makes the names in it survive a power cut. */
 qkv_status qkv_folder_sync(const char *path);
 
+/* False only where the system says that there is nothing. */
 bool qkv_file_exists(const char *path);
 qkv_status qkv_folder_make(const char *path); /* with parents; fine if it is there */
 /* Appends "folder/name"; after a failure there is nothing in `out` to free. */
