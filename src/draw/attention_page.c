@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TITLE = 96 };
 
@@ -163,11 +164,13 @@ void qkv_attention_maps_free(qkv_attention_maps *m) {
 /* ---- the terminal ---- */
 
 static qkv_status put_statistics(const qkv_attention_part *p, qkv_ink ink, qkv_buf *out) {
+    enum { LABEL = 9, CELL = 10 };
+    const int columns = ink.columns > 0 ? ink.columns : 80,
+              fit = columns >= LABEL + 2 * CELL ? (columns - LABEL) / CELL : 1;
     qkv_buf_puts(out, ink.colour ? "\033[2m" : "");
     qkv_buf_puts(out, p->self ? "entropy in bits / mean distance in tokens, heads across\n"
                               : "entropy in bits, heads across\n");
     for (int32_t l = 0; l < p->layers; l++) {
-        qkv_buf_printf(out, "layer %-3d", l + 1);
         for (int32_t h = 0; h < p->heads; h++) {
             const qkv_head_statistics s = qkv_attention_head(p, l, h);
             char cell[40];
@@ -175,11 +178,43 @@ static qkv_status put_statistics(const qkv_attention_part *p, qkv_ink ink, qkv_b
                 snprintf(cell, sizeof cell, "%.1f/%.1f", s.entropy, s.distance);
             else
                 snprintf(cell, sizeof cell, "%.1f", s.entropy);
-            qkv_buf_printf(out, "%10s", cell);
+            if (h == 0)
+                qkv_buf_printf(out, "layer %-3d", l + 1);
+            else if (h % fit == 0)
+                qkv_buf_printf(out, "\n%*s", LABEL, "");
+            qkv_buf_printf(out, "%*s", CELL, cell);
         }
         qkv_buf_putc(out, '\n');
     }
     qkv_buf_puts(out, ink.colour ? "\033[0m" : "");
+    return out->status;
+}
+
+/* Instead of a map that would be many screens: its strongest weights. */
+static qkv_status put_strongest(const qkv_heat *h, qkv_ink ink, qkv_buf *out) {
+    enum { SHOWN = 20, NAME = 24 };
+    size_t best[SHOWN], n = 0;
+    for (size_t i = 0; i < h->rows * h->columns; i++) {
+        size_t at = n;
+        if (n == SHOWN && !(h->values[i] > h->values[best[n - 1]])) continue;
+        if (n < SHOWN) n++;
+        for (at = n - 1; at > 0 && h->values[i] > h->values[best[at - 1]]; at--)
+            best[at] = best[at - 1];
+        best[at] = i;
+    }
+    qkv_buf_printf(out, ink.colour ? "\033[1m%s\033[0m\n" : "%s\n", h->title);
+    qkv_buf_puts(out, "its strongest weights (-o FILE.html has them all):\n");
+    for (size_t i = 0; i < n; i++) {
+        const char *from = h->row_names[best[i] / h->columns],
+                   *to = h->column_names[best[i] % h->columns];
+        qkv_buf_printf(out, "%7.1f %%  ", 100 * (double)h->values[best[i]]);
+        const int wide = qkv_text_width(from, strlen(from));
+        qkv_text_fit(out, from, strlen(from), wide < NAME ? wide : NAME, false);
+        qkv_buf_puts(out, " → ");
+        const int other = qkv_text_width(to, strlen(to));
+        qkv_text_fit(out, to, strlen(to), other < NAME ? other : NAME, false);
+        qkv_buf_putc(out, '\n');
+    }
     return out->status;
 }
 
@@ -197,7 +232,10 @@ qkv_status qkv_attention_terminal(const qkv_attention_picture *p, qkv_ink ink, q
         qkv_buf_putc(out, '\n');
         if (status == QKV_OK) status = put_statistics(part, ink, out);
         qkv_buf_putc(out, '\n');
-        if (status == QKV_OK) status = qkv_heat_terminal(&maps.large, ink, out);
+        const int columns = ink.columns > 0 ? ink.columns : 80;
+        if (status == QKV_OK)
+            status = part->keys > columns ? put_strongest(&maps.large, ink, out)
+                                          : qkv_heat_terminal(&maps.large, ink, out);
         qkv_attention_maps_free(&maps);
         QKV_TRY(status);
     }

@@ -37,5 +37,7 @@ qkv_status qkv_heat_grid_terminal(const qkv_heat_grid *g, qkv_ink ink, qkv_buf *
 /* How strongly cell (row, column) shows, 0 … 1, when `max` is the largest value. */
 double qkv_heat_strength(const qkv_heat *h, size_t row, size_t column, double max);
 double qkv_heat_max(const qkv_heat *h);
+/* The strongest of a square of `side`² cells. */
+double qkv_heat_strongest(const qkv_heat *h, size_t row, size_t column, size_t side, double max);
 
 #endif

@@ -33,6 +33,14 @@ static double widest(const char *const *names, size_t n, double size) {
     return fmin(most, 180);
 }
 
+double qkv_heat_strongest(const qkv_heat *h, size_t row, size_t column, size_t side, double max) {
+    double most = 0;
+    for (size_t r = row; r < row + side && r < h->rows; r++)
+        for (size_t c = column; c < column + side && c < h->columns; c++)
+            most = fmax(most, qkv_heat_strength(h, r, c, max));
+    return most;
+}
+
 /* Cells with what is shown on hovering, a rectangle each: for maps of some hundred tokens that would
  * be a file of many megabytes. */
 static void draw_cells(const qkv_heat *h, double x, double y, double cell, double max,
@@ -52,15 +60,6 @@ static void draw_cells(const qkv_heat *h, double x, double y, double cell, doubl
 
 enum { LEVELS = 16 };
 
-/* The strongest of a square of cells, as one of LEVELS + 1. */
-static int level_at(const qkv_heat *h, size_t row, size_t column, size_t side, double max) {
-    double most = 0;
-    for (size_t r = row; r < row + side && r < h->rows; r++)
-        for (size_t c = column; c < column + side && c < h->columns; c++)
-            most = fmax(most, qkv_heat_strength(h, r, c, max));
-    return (int)lround(most * LEVELS);
-}
-
 /* Cells without hints: those of one strength are one path, neighbours in a row one piece of it.
  * Squares of `side` cells are drawn as one. */
 static void draw_fast(const qkv_heat *h, double x, double y, double cell, size_t side, double max,
@@ -69,7 +68,8 @@ static void draw_fast(const qkv_heat *h, double x, double y, double cell, size_t
     qkv_buf levels = {0};
     char *level = qkv_buf_extend(&levels, down * across);
     for (size_t i = 0; level && i < down * across; i++)
-        level[i] = (char)level_at(h, i / across * side, i % across * side, side, max);
+        level[i] = (char)lround(
+            LEVELS * qkv_heat_strongest(h, i / across * side, i % across * side, side, max));
     for (int wanted = 1; level && wanted <= LEVELS; wanted++) {
         qkv_svg_cells_begin(out, (double)wanted / LEVELS);
         for (size_t r = 0; r < down; r++)
