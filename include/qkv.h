@@ -637,6 +637,9 @@ typedef struct qkv_head_statistics {
     double entropy;  /* of a query's weights, in bits; the mean over queries, as the others */
     double distance; /* |query − key| in tokens, weighted; NaN unless `self` */
     double peak;     /* largest weight */
+    /* 0 … 1, how much the head says: how far its queries' weights are from what all of them look at
+     * on average (bits of the largest possible), less the share that looks at one fixed distance */
+    double says;
 } qkv_head_statistics;
 QKV_API qkv_head_statistics qkv_attention_head(const qkv_attention_part *part, int32_t layer,
                                                int32_t head);
