@@ -36,12 +36,12 @@ typedef struct subject {
     qkv_model *model;
     qkv_loop loop;
     int64_t stop_at; /* asks to stop at this step; 0: never */
-    int64_t n_notes;
+    int64_t n_notes; /* of steps that were passed over */
 } subject;
 
 static bool watch(void *user, const qkv_progress *p) {
     subject *s = user;
-    s->n_notes += p->kind == QKV_PROGRESS_NOTE;
+    s->n_notes += p->kind == QKV_PROGRESS_NOTE && strncmp(p->text, "step ", 5) == 0;
     return !s->stop_at || p->step < s->stop_at;
 }
 

@@ -22,6 +22,7 @@ typedef struct qkv_run {
     qkv_train_config train;
     qkv_corpus corpus, valid_corpus;
     bool has_valid_corpus;
+    size_t first_held; /* of running text: the row at which the part begins that is held out */
     bool pairs; /* rows have two texts, which become one sequence */
     qkv_tokenizer *tokenizer;
     qkv_encoded train_ids, valid_ids;
