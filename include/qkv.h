@@ -55,6 +55,9 @@ QKV_API const char *qkv_version(void);
  * come from OpenMP; on a shared machine set GOMP_SPINCOUNT=3000 in the environment (as the command
  * does), so that idle ones sleep. */
 QKV_API void qkv_threads_set(int n);
+/* Whether large files of weights and data are mapped (true at first) or read into memory. A program
+ * that reads a mapped file which another one cuts short is ended by SIGBUS, unless it handles that. */
+QKV_API void qkv_mapping_set(bool on);
 QKV_API int qkv_threads(void);
 
 /* ---- text that the library hands out ----

@@ -83,7 +83,9 @@ cmp -s whole/model.safetensors parts/model.safetensors || fail "stopped and resu
 
 # What the folder holds for people; the same lines are not logged twice.
 grep -q 'core-minutes' m/README.md && grep -q 'qkv classify m' m/README.md || fail "the model card"
-grep -q '<svg' m/loss.svg || fail "loss.svg"
+for words in '>m</text>' '>loss, nats</text>' '>right, % of examples</text>' '>best: step [0-9]*, [0-9.]* % right<' '>step</text>'; do
+    grep -q "$words" m/loss.svg || fail "loss.svg lacks $words"
+done
 ls m/events.out.tfevents.* >/dev/null || fail "event file"
 [ -z "$(grep -o '"kind":"[a-z]*","step":[0-9]*' parts/log.jsonl | sort | uniq -d)" ] || fail "a line is logged twice"
 

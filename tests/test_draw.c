@@ -151,6 +151,48 @@ static void test_chart(void **state) {
     qkv_buf_free(&b);
 }
 
+/* Two charts over one x: the best step is marked in both, what is written stands once. */
+static void test_panels(void **state) {
+    (void)state;
+    qkv_series series[2], right = {"held out", valid_steps, valid, 40};
+    qkv_chart charts[2] = {loss_chart(series), loss_chart(series)};
+    charts[0].title = "my-model <1>";
+    charts[0].subtitle = "classify";
+    for (int i = 0; i < 2; i++) charts[i].mark = 12000, charts[i].mark_name = "best: step 12,000";
+    charts[1].series = &right, charts[1].n = 1, charts[1].y_label = "right, %";
+    qkv_buf b = {0};
+    assert_ok(qkv_charts_svg(charts, 2, 760, 540, &b));
+    assert_well_formed(b.data);
+    keep("panels.svg", &b);
+    static const struct {
+        const char *text;
+        int times;
+    } wanted[] = {{">my-model &lt;1></text>", 1},
+                  {">best: step 12,000</text>", 1},
+                  {">step</text>", 1},
+                  {">right, %</text>", 1},
+                  {"class=\"edge dash\"", 2}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        int times = 0;
+        for (const char *p = b.data; (p = strstr(p, wanted[i].text)); p++) times++;
+        assert_int_equal(times, wanted[i].times);
+    }
+    qkv_buf_clear(&b);
+    assert_ok(qkv_chart_terminal(&charts[0], (qkv_ink){.columns = 40}, 8, &b));
+    assert_non_null(strstr(b.data, "┆ best: step 12,000\n"));
+    for (const char *p = b.data; *p;) {
+        const size_t n = strcspn(p, "\n");
+        assert_true(qkv_text_width(p, n) <= 40);
+        p += n + 1;
+    }
+    charts[0].mark = 1e9; /* outside: no line */
+    qkv_buf_clear(&b);
+    assert_ok(qkv_chart_terminal(&charts[0], (qkv_ink){.columns = 80}, 8, &b));
+    assert_null(strstr(b.data, "┆"));
+    assert_fails(qkv_charts_svg(charts, 0, 1, 1, &b), QKV_USAGE, "no charts");
+    qkv_buf_free(&b);
+}
+
 static const char *const source[] = {"Ein",       "kleines", "Mädchen", "klettert", "in",  "ein",
                                      "Spielhaus", "aus",     "Holz",    ".",        "</s>"};
 static const char *const target[] = {"A", "little", "girl",      "climbing", "into",
@@ -334,10 +376,11 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_width),   cmocka_unit_test(test_table),
-        cmocka_unit_test(test_axis),    cmocka_unit_test(test_chart),
-        cmocka_unit_test(test_heat),    cmocka_unit_test(test_grid),
-        cmocka_unit_test(test_diagram), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_width),         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_axis),          cmocka_unit_test(test_chart),
+        cmocka_unit_test(test_panels),        cmocka_unit_test(test_heat),
+        cmocka_unit_test(test_grid),          cmocka_unit_test(test_diagram),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,7 +240,7 @@ static bool add_beside(side *s, const qkv_describe_part *p) {
 
 static void add_part(side *s, const qkv_describe_part *p) {
     if (add_beside(s, p)) return;
-    if (strcmp(p->name, "classes") == 0) add_pool(s);
+    if (p->by_sequence && p->layer < 0) add_pool(s); /* a head that reads one vector of a text */
     const struct face *f = face_of(p->name);
     const bool norm = is_norm(p->name), beside = strcmp(p->name, "backward") == 0;
     qkv_diagram_block *b = add_block(s);
@@ -297,10 +297,10 @@ static const char *output_of(side *s, qkv_shape shape) {
         return say(s, "out: scores of %lld labels for each word", (long long)s->config->classes);
     case QKV_HEAD_VOCAB:
         return shape.decoder ? "out: scores of the next token" : "out: scores of the hidden tokens";
-    case QKV_HEAD_NONE:
-        break;
+    default:
+        return shape.head == QKV_HEAD_NONE ? "out: a vector for each token"
+                                           : "out: an answer for each text";
     }
-    return "out: a vector for each token";
 }
 
 static const char *input_of(const side *s, qkv_shape shape) {

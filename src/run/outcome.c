@@ -1,12 +1,12 @@
 /* The file, and the mark of a request: see outcome.h. */
 #include "run/outcome.h"
+#include "base/sys.h"
 #include "base/file.h"
 #include "folder/folder.h"
 #include "qkv.h"
 
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const qkv_setting rows[] = {
 #define SETTINGS_OWNER qkv_outcome
@@ -58,7 +58,7 @@ static void put_text(qkv_buf *b, const char *text) {
 static bool put_file(qkv_buf *b, const char *path) {
     struct stat s;
     if (!path) return true;
-    if (strcmp(path, "-") == 0 || stat(path, &s) != 0 || !S_ISREG(s.st_mode)) return false;
+    if (strcmp(path, "-") == 0 || qkv_sys.stat(path, &s) != 0 || !S_ISREG(s.st_mode)) return false;
     const long long known[] = {(long long)s.st_size, (long long)s.st_mtim.tv_sec,
                                (long long)s.st_mtim.tv_nsec, (long long)s.st_ino};
     put_text(b, path);

@@ -1,6 +1,7 @@
 /* The folder of a run: made and locked, checked against the run that is there, and left as it was
  * found when nothing came of it. */
 #include "run/train_run.h"
+#include "base/sys.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parallel.h"
@@ -78,7 +79,7 @@ static void remove_folders(const qkv_run *r) {
     qkv_buf path = {0};
     qkv_buf_puts(&path, r->request->out);
     size_t n = path.len;
-    while (path.status == QKV_OK && n > r->had_path && rmdir(path.data) == 0) {
+    while (path.status == QKV_OK && n > r->had_path && qkv_sys.rmdir(path.data) == 0) {
         while (n > 0 && path.data[n - 1] == '/') n--;
         while (n > 0 && path.data[n - 1] != '/') n--;
         while (n > 1 && path.data[n - 1] == '/') n--;
@@ -94,7 +95,7 @@ void qkv_run_leave_nothing(qkv_run *r) {
     qkv_buf path = {0};
     for (int i = 0; i < QKV_PART_COUNT; i++)
         if (!r->had[i]) (void)remove_part(r, (qkv_folder_item)i);
-    if (qkv_folder_file(r->request->out, ".lock", &path) == QKV_OK) (void)unlink(path.data);
+    if (qkv_folder_file(r->request->out, ".lock", &path) == QKV_OK) (void)qkv_sys.unlink(path.data);
     qkv_buf_free(&path);
     remove_folders(r);
     (void)qkv_fail(QKV_FAILED, "%s", why);

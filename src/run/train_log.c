@@ -1,5 +1,6 @@
 /* The course of a training, step by step, in its folder; see train_log.h. */
 #include "run/train_log.h"
+#include "base/sys.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "folder/folder.h"
@@ -70,7 +71,7 @@ qkv_status qkv_run_log_open(qkv_run_log *log, const char *folder, int64_t step) 
     qkv_status status = each_line(path.data, keep, &k);
     if (status == QKV_OK && qkv_file_exists(path.data))
         status = qkv_file_write(path.data, k.text.len ? k.text.data : "", k.text.len);
-    if (status == QKV_OK && !(log->file = fopen(path.data, "a")))
+    if (status == QKV_OK && !(log->file = qkv_sys_append(path.data)))
         status = qkv_fail(QKV_FAILED, "%s: cannot be written: %s", path.data, strerror(errno));
     if (log->file) setvbuf(log->file, NULL, _IOLBF, BUFSIZ); /* who follows it sees whole lines */
     if (status == QKV_OK) status = qkv_tensorboard_open(&log->board, folder);

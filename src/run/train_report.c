@@ -1,12 +1,10 @@
 /* What a person sees of a run and finds in its folder: the header with what was chosen and what it
- * will take, and at the end the loss curve and the model card. The curve is drawn from the log, so
- * it is whole after any number of resumes. */
+ * will take, and at the end the model card. */
 #include "run/train_run.h"
 #include "folder/folder.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/machine.h"
-#include "draw/chart.h"
 #include "model/description.h"
 #include "base/parallel.h"
 #include "task/companion.h"
@@ -246,72 +244,6 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     return QKV_OK;
 }
 
-/* ---- the loss curve ---- */
-
-typedef struct curve {
-    QKV_VEC(double) x, y;
-} curve;
-
-typedef struct curves {
-    curve steps, known, valid;
-} curves;
-
-static bool add_to(curve *c, int64_t step, double loss) {
-    return QKV_PUSH(c->x, (double)step) && QKV_PUSH(c->y, loss);
-}
-
-static bool add_point(void *user, const qkv_log_entry *e) {
-    curves *all = user;
-    if (!e->valid) return add_to(&all->steps, e->step, e->loss);
-    return add_to(&all->valid, e->step, e->loss) &&
-           (isnan(e->train_loss) || add_to(&all->known, e->step, e->train_loss));
-}
-
-/* Two curves in one chart are the same figure, of other rows (train/judge.c). Where there are not
- * validations enough, what the steps learned from is drawn, and said to be that. */
-static qkv_status draw_curves(qkv_run *r, const curves *all) {
-    const bool judged = all->valid.x.n > 1;
-    const qkv_series both[] = {
-        {"rows trained on", all->known.x.at, all->known.y.at, all->known.x.n},
-        {r->has_valid_corpus ? "validation data" : "rows held out", all->valid.x.at,
-         all->valid.y.at, all->valid.x.n},
-    };
-    const qkv_series steps = {"steps, with dropout and smoothing", all->steps.x.at, all->steps.y.at,
-                              all->steps.x.n};
-    const qkv_chart chart = {.title = "Loss",
-                             .x_label = "step",
-                             .y_label = "loss",
-                             .series = judged ? both : &steps,
-                             .n = judged ? 2 : 1};
-    qkv_buf svg = {0}, plot = {0}, path = {0};
-    qkv_status status = qkv_chart_svg(&chart, 640, 360, &svg);
-    if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "loss.svg");
-    if (status == QKV_OK) status = qkv_file_write(path.data, svg.data, svg.len);
-    const int columns = r->request->columns;
-    const qkv_ink ink = {.columns = columns > 0 && columns < 80 ? columns : 80};
-    if (status == QKV_OK) status = qkv_chart_terminal(&chart, ink, 10, &plot);
-    if (status == QKV_OK) { /* the training is done: a wish to stop comes too late */
-        const qkv_progress p = {.kind = QKV_PROGRESS_NOTE, .text = plot.data};
-        (void)qkv_run_tell(r, &p);
-    }
-    qkv_buf_free(&svg);
-    qkv_buf_free(&plot);
-    qkv_buf_free(&path);
-    return status;
-}
-
-static qkv_status show_curve(qkv_run *r) {
-    curves all = {0};
-    qkv_status status = qkv_run_log_read(&r->log, r->request->out, add_point, &all);
-    if (status == QKV_OK && all.steps.x.n > 1) status = draw_curves(r, &all);
-    curve *const each[] = {&all.steps, &all.known, &all.valid};
-    for (int i = 0; i < 3; i++) {
-        qkv_free(each[i]->x.at);
-        qkv_free(each[i]->y.at);
-    }
-    return status;
-}
-
 /* ---- the model card ---- */
 
 /* A word of a command line, quoted where a shell would not take it as it is. */
@@ -417,7 +349,7 @@ static void say_use(qkv_run *r) {
 
 qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
     qkv_buf path = {0}, card = {0};
-    qkv_status status = show_curve(r);
+    qkv_status status = qkv_run_show_course(r, l);
     write_card(r, l, &card);
     if (status == QKV_OK) status = card.status;
     if (status == QKV_OK) status = qkv_folder_part(r->request->out, QKV_PART_CARD, &path);

@@ -92,11 +92,17 @@ qkv_status qkv_run_phase(qkv_run *r, const char *name);
 qkv_status qkv_run_check_memory(const qkv_run *r);
 /* Data, model, memory and time, before the first step. */
 qkv_status qkv_run_header(qkv_run *r, qkv_loop *l);
-/* The loss curve, in the terminal and as loss.svg, and README.md. */
+/* The course of the training (see below), and README.md. */
 qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l);
 /* Of a run that was stopped: what is in place, and how to go on. */
 void qkv_run_say_stopped(qkv_run *r, const qkv_loop *l);
 /* Of one that is finished already: what it came to, and how to go on or begin anew. */
 qkv_status qkv_run_say_finished(qkv_run *r);
+
+/* ---- course.c ---- */
+
+/* Loss and, where it was counted, the share of right answers over the steps: in the terminal and as
+ * loss.svg. */
+qkv_status qkv_run_show_course(qkv_run *r, const qkv_loop *l);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/sys.h"
 #include "model/weights.h"
 #include "store/checkpoint.h"
 #include "store/safetensors.h"
@@ -238,7 +239,7 @@ static qkv_status save_snapshot(const qkv_loop *l, const qkv_snapshot *s, const 
     if (s->stored) {
         qkv_buf old = {0};
         qkv_buf_printf(&old, "%s/checkpoints/last/%s", l->run, name);
-        const bool linked = old.status == QKV_OK && link(old.data, path) == 0;
+        const bool linked = old.status == QKV_OK && qkv_sys.link(old.data, path) == 0;
         qkv_buf_free(&old);
         if (linked) return QKV_OK;
     }
