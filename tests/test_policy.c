@@ -27,7 +27,7 @@ static void held_out(void **state) {
     (void)state;
     const struct {
         int64_t n, rows, block;
-    } cases[] = {{19, 0, 1},      {20, 1, 1},        {1599, 80, 1},        {1600, 80, 2},
+    } cases[] = {{19, 0, 1},      {20, 1, 1},        {1599, 80, 1},       {1600, 80, 2},
                  {8000, 400, 10}, {25600, 1280, 32}, {1000000, 50000, 32}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const qkv_held_out got = qkv_recipe_held_out(cases[i].n, 0.05);

@@ -225,8 +225,8 @@ static void hold_out(const qkv_run *r, bool *train, bool *valid) {
     const size_t rows = r->has_valid_corpus ? 0 : (size_t)held.rows, block = (size_t)held.block,
                  blocks = (n + block - 1) / block;
     for (size_t i = 0; i < n; i++) {
-        valid[i] = stream ? i >= r->first_held
-                          : block * qkv_rng_permute(rng, blocks, i / block) < rows;
+        valid[i] =
+            stream ? i >= r->first_held : block * qkv_rng_permute(rng, blocks, i / block) < rows;
         train[i] = !valid[i];
     }
 }

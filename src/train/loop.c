@@ -285,8 +285,9 @@ static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
     if (l->peak > 0)
         l->peak = fmax(l->peak, p.gflops); /* it was measured while others had the processor */
     p.share = l->peak > 0 ? p.gflops / l->peak : 0;
-    p.seconds_left = l->pace.n ? qkv_loop_left(l, l->state.steps)
-                               : (qkv_now() - l->started) * (double)(l->state.steps - l->state.step);
+    p.seconds_left = l->pace.n
+                         ? qkv_loop_left(l, l->state.steps)
+                         : (qkv_now() - l->started) * (double)(l->state.steps - l->state.step);
     return qkv_loop_tell(l, &p);
 }
 

@@ -48,8 +48,8 @@ typedef struct qkv_pace {
     double step, validation, save;
     double sum; /* of the last n steps */
     int64_t n;
-    bool warm; /* the first step, which makes the memory, is over */
-    bool said; /* how long it all takes */
+    bool warm;          /* the first step, which makes the memory, is over */
+    bool said;          /* how long it all takes */
     int64_t told_steps; /* the number that a person knows of, once it was corrected */
 } qkv_pace;
 

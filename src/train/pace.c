@@ -119,7 +119,7 @@ static qkv_status time_steps(qkv_loop *l, double budget) {
 }
 
 /* Seconds of a validation, by a few of its batches; companions are weighed over one of them. */
-static qkv_status time_validation(qkv_loop *l) {
+static qkv_status try_validation(qkv_loop *l) {
     const int64_t n = l->valid ? l->valid_batches.n_batches : 0, known = qkv_loop_known(l);
     const int64_t timed = n < VALID_MOST ? n : VALID_MOST;
     qkv_step_result r = {0};
@@ -135,6 +135,12 @@ static qkv_status time_validation(qkv_loop *l) {
     l->pace.validation =
         (batch * (double)(n + known) + since(middle) * (double)n) / qkv_parallel_size();
     return status;
+}
+
+/* A loss that is not finite is the validation's to deal with. */
+static qkv_status time_validation(qkv_loop *l) {
+    const qkv_status status = try_validation(l);
+    return status == QKV_NUMERIC ? QKV_OK : status;
 }
 
 /* ---- a budget in minutes ---- */
@@ -164,7 +170,8 @@ static double budget_left(const qkv_loop *l) {
 qkv_status qkv_loop_find_steps(qkv_loop *l) {
     QKV_TRY(time_steps(l, 60 * l->config.minutes));
     QKV_TRY(time_validation(l));
-    if (l->run) QKV_TRY(qkv_loop_save(l, false)); /* still `timed`: killed here, it rehearses again */
+    if (l->run)
+        QKV_TRY(qkv_loop_save(l, false)); /* still `timed`: killed here, it rehearses again */
     const double left = budget_left(l);
     l->state.steps = steps_in(l, left);
     l->state.timed = false;
