@@ -415,7 +415,7 @@ QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, 
 /* ---- other programs' weights ---- */
 
 typedef struct qkv_import_request {
-    const char *source;    /* a llama2.c checkpoint, a CTranslate2 folder;
+    const char *source;    /* a Hugging Face folder, a llama2.c checkpoint, a CTranslate2 folder;
                               recognised from the content */
     const char *tokenizer; /* NULL: the vocabulary that comes with the weights */
     const char *out;       /* the model folder to make */
