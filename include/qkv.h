@@ -53,7 +53,8 @@ QKV_API const char *qkv_version(void);
 
 /* Threads that calls from this thread use; 0 asks for every core this process may run on. Threads
  * come from OpenMP; on a shared machine set GOMP_SPINCOUNT=3000 in the environment (as the command
- * does), so that idle ones sleep. */
+ * does), so that idle ones sleep. A child made by fork() has one thread, once its parent has used
+ * several; no other thread of the parent may be within this library at that moment. */
 QKV_API void qkv_threads_set(int n);
 /* Whether large files of weights and data are mapped (true at first) or read into memory. A program
  * that reads a mapped file which another one cuts short is ended by SIGBUS, unless it handles that. */
