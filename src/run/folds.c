@@ -19,11 +19,11 @@ static double student(double n) {
 static void sum_up(qkv_trials *out) {
     double sum = 0, squares = 0;
     const double n = (double)out->n;
-    for (size_t i = 0; i < out->n; i++) sum += out->by_right ? out->trials[i].right : out->trials[i].loss;
+    for (size_t i = 0; i < out->n; i++)
+        sum += out->by_right ? out->trials[i].right : out->trials[i].loss;
     out->mean = sum / n;
     for (size_t i = 0; i < out->n; i++) {
-        const double off =
-            (out->by_right ? out->trials[i].right : out->trials[i].loss) - out->mean;
+        const double off = (out->by_right ? out->trials[i].right : out->trials[i].loss) - out->mean;
         squares += off * off;
     }
     out->folds = true;
@@ -41,7 +41,8 @@ static qkv_status run_folds(qkv_series_of_runs *t, int folds) {
         QKV_TRY(qkv_trials_run(t, &v, false));
         const qkv_trial_entry *e = &t->done.at[i];
         if (i == 0 && e->seconds * t->to_come >= 60)
-            QKV_TRY(qkv_trials_note(t, "time      about %.1f minutes more", e->seconds * t->to_come / 60));
+            QKV_TRY(qkv_trials_note(t, "time      about %.1f minutes more",
+                                    e->seconds * t->to_come / 60));
         if (t->task->counts_right)
             QKV_TRY(qkv_trials_note(t, "%-9s %.2f %% of %lld right, loss %.4f, %.0f seconds", what,
                                     100 * e->right, (long long)e->targets, e->loss, e->seconds));

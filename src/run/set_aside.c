@@ -17,16 +17,14 @@ static qkv_status find_stretch(qkv_run *r, size_t *from, size_t *to) {
     *from = 0;
     if (a->part > 0) QKV_TRY(qkv_corpus_cut(&r->corpus, bytes * a->part / a->parts, from));
     *to = r->corpus.n;
-    return a->part + 1 < a->parts
-               ? qkv_corpus_cut(&r->corpus, bytes * (a->part + 1) / a->parts, to)
-               : QKV_OK;
+    return a->part + 1 < a->parts ? qkv_corpus_cut(&r->corpus, bytes * (a->part + 1) / a->parts, to)
+                                  : QKV_OK;
 }
 
 /* Marks the rows of the part. */
 static void mark_rows(const qkv_run *r, bool *take) {
     const qkv_aside *a = &r->aside;
-    const size_t n = r->corpus.n,
-                 block = (size_t)qkv_recipe_held_out((int64_t)n, 0.5).block,
+    const size_t n = r->corpus.n, block = (size_t)qkv_recipe_held_out((int64_t)n, 0.5).block,
                  blocks = (n + block - 1) / block;
     const qkv_rng rng = {.seed = (uint64_t)r->train.seed, .stream = 0x6173696465};
     for (size_t i = 0; i < n; i++) {
@@ -60,9 +58,8 @@ qkv_status qkv_run_set_aside(qkv_run *r) {
 }
 
 qkv_status qkv_run_measure_aside(qkv_run *r, qkv_loop *l, qkv_outcome *o) {
-    qkv_batcher b = {.data = &r->aside.ids,
-                     .budget = l->config.batch_tokens,
-                     .window = l->train_batches.window};
+    qkv_batcher b = {
+        .data = &r->aside.ids, .budget = l->config.batch_tokens, .window = l->train_batches.window};
     qkv_step_result sum;
     if (r->aside.parts == 0) return QKV_OK;
     QKV_TRY(qkv_batcher_init(&b));

@@ -138,9 +138,9 @@ static bool pass_on(void *user, const qkv_progress *p) {
     if (p->kind == QKV_PROGRESS_STEP) {
         t->run_takes = now - t->run_begun + p->seconds_left;
         t->quiet = true;
-        said.seconds_left = t->until > 0 ? t->until - now
-                                         : p->seconds_left + t->to_come * (now - t->run_begun +
-                                                                           p->seconds_left);
+        said.seconds_left =
+            t->until > 0 ? t->until - now
+                         : p->seconds_left + t->to_come * (now - t->run_begun + p->seconds_left);
     }
     if (p->kind == QKV_PROGRESS_VALID || (p->kind == QKV_PROGRESS_NOTE && t->quiet))
         said = (qkv_progress){.kind = QKV_PROGRESS_ALIVE};
@@ -183,8 +183,7 @@ static qkv_status run_it(qkv_series_of_runs *t, const qkv_variation *v, const ch
     q.progress = pass_on;
     q.user = t;
     if (v->preset) q.preset = v->preset;
-    const qkv_run_wish wish = {
-        .request = &q, .folder = true, .part = v->part, .parts = v->parts};
+    const qkv_run_wish wish = {.request = &q, .folder = true, .part = v->part, .parts = v->parts};
     const qkv_status status = qkv_run_once(&wish, out);
     qkv_free(set);
     return status;
@@ -196,7 +195,9 @@ qkv_status qkv_trials_run(qkv_series_of_runs *t, const qkv_variation *v, bool da
     t->run_begun = qkv_now();
     t->late = false;
     QKV_TRY(qkv_folder_part(t->request->out, QKV_PART_TRIAL, &folder));
-    qkv_status status = run_it(t, v, folder.data, &o);
+    qkv_buf_printf(&folder, "/%zu", t->done.n + 1); /* what a kill leaves of one is no other's */
+    qkv_status status = folder.status;
+    if (status == QKV_OK) status = run_it(t, v, folder.data, &o);
     qkv_buf_free(&folder);
     const bool late = status == QKV_INTERRUPTED && t->late && !t->stopped,
                refused = (status == QKV_USAGE || status == QKV_NUMERIC) && daring;

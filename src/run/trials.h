@@ -1,5 +1,5 @@
 /* Runs to be compared, one after another in one folder: parts of a cross-validation, settings of a
- * search. Each is a training like any other in DIR/trial, with some of the rows set aside, by which
+ * search. Each is a training like any other in DIR/trial/N, with some of the rows set aside, by which
  * it is measured; when it is over its figures go into a ledger, a line of JSON each, and the folder
  * goes. The same command goes on where it was stopped, in the middle of a run too. */
 #ifndef QKV_RUN_TRIALS_H
@@ -21,13 +21,13 @@ typedef struct qkv_series_of_runs {
     QKV_VEC(qkv_trial_entry) done;
     double begun; /* by the clock */
     /* the run that goes on */
-    char label[48]; /* "fold 2 of 5" */
+    char label[48];         /* "fold 2 of 5" */
     double deadline, until; /* when it is to be stopped; when all is over, as told; 0: unknown */
     double run_begun, run_takes; /* seconds, as far as is known */
-    int to_come;  /* runs after it, each about as long; for `until` 0 */
-    bool quiet;   /* its words are not for the person */
-    bool stopped; /* the person wants to stop */
-    bool late;    /* the deadline is over */
+    int to_come;                 /* runs after it, each about as long; for `until` 0 */
+    bool quiet;                  /* its words are not for the person */
+    bool stopped;                /* the person wants to stop */
+    bool late;                   /* the deadline is over */
 } qkv_series_of_runs;
 
 /* What varies from run to run; NULL or 0: as requested. */

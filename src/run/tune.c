@@ -221,9 +221,8 @@ static qkv_status train_best(search *s) {
     q.set = set;
     q.overwrite |= s->best >= s->known && s->known > 0;
     if (preset) q.preset = preset;
-    qkv_status status =
-        qkv_trials_note(&s->t, "best      trial %zu of %zu (%s); now with all rows", s->best + 1,
-                        s->n, *s->what ? s->what : "as chosen");
+    qkv_status status = qkv_trials_note(&s->t, "best      trial %zu of %zu (%s); now with all rows",
+                                        s->best + 1, s->n, *s->what ? s->what : "as chosen");
     if (status == QKV_OK)
         status = qkv_run_once(&(qkv_run_wish){.request = &q, .folder = true}, NULL);
     qkv_free(set);
@@ -241,8 +240,8 @@ static qkv_status too_short(const search *s, double minutes) {
 
 static bool holds_a_run(const char *folder) {
     qkv_buf path = {0};
-    const bool there = qkv_folder_part(folder, QKV_PART_RUN, &path) == QKV_OK &&
-                       qkv_file_exists(path.data);
+    const bool there =
+        qkv_folder_part(folder, QKV_PART_RUN, &path) == QKV_OK && qkv_file_exists(path.data);
     qkv_buf_free(&path);
     return there;
 }
