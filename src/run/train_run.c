@@ -291,6 +291,8 @@ static qkv_status make_ids(qkv_run *r) {
     if (status == QKV_OK && r->aside.corpus.n)
         status = make_set(r, &r->aside.corpus, NULL, "aside", &r->aside.ids, &counts);
     if (status == QKV_OK) status = find_rows(r, take);
+    if (status == QKV_OK && r->task->settle && !r->goes_on)
+        r->task->settle(&r->train_ids, &r->config);
     qkv_free(take);
     return status;
 }
@@ -367,6 +369,7 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_run_wish *wish) {
         QKV_TRY(assign(r, r->chosen->preset));
     }
     if (qkv_has_labels(r->task->shape)) r->config.classes = r->corpus.labels.n;
+    if (r->task->shape.head == QKV_HEAD_NUMBER) r->config.classes = 1;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;
     QKV_TRY(check_size(r));
