@@ -343,6 +343,7 @@ typedef struct qkv_progress {
     double seconds;    /* VALID: since the run began or was resumed */
     bool best;         /* VALID: the best so far */
     const char *text;  /* NOTE, PHASE: valid during the call */
+    const char *part;  /* STEP, PHASE: of several trainings which ("fold 2 of 5"); or NULL */
 } qkv_progress;
 
 /* A row of training data given in memory; what a task does not use stays zero. */
@@ -407,6 +408,35 @@ QKV_API qkv_status qkv_find_lr(const qkv_train_request *request, qkv_lr_search *
 QKV_API void qkv_lr_search_free(qkv_lr_search *s);
 /* TABLE: with a chart for the terminal. */
 QKV_API qkv_status qkv_lr_search_show(const qkv_lr_search *s, qkv_show how, char **text);
+
+/* A training among several that are compared, measured on rows that it has not seen. */
+typedef struct qkv_trial {
+    const char *what;   /* "fold 1"; of a search the settings, "lr=0.005 dropout=0.3" ("": none) */
+    bool over;          /* false: it was given up, and has no figures */
+    int64_t targets;    /* of the rows */
+    double loss, right; /* their mean loss; the share of right answers */
+    double seconds;
+} qkv_trial;
+
+typedef struct qkv_trials {
+    const qkv_trial *trials;
+    size_t n, best;
+    bool by_right; /* compared by right answers; else by the loss */
+    bool folds;    /* of a cross-validation; else of a search */
+    /* of a cross-validation: the mean of that figure, and its interval: mean ± half_width (95 %) */
+    double mean, half_width;
+    void *memory;
+} qkv_trials;
+
+/* What the request's training is worth on rows to come: the rows in `folds` parts, as many trainings
+ * that each leave one of them out. Leaves no model, but the figures (folds.jsonl in `out`): the same
+ * request goes on where it was stopped. */
+QKV_API qkv_status qkv_cross_validate(const qkv_train_request *request, int folds, qkv_trials *out);
+/* Searches for better settings, for about so many minutes in all, and then trains with the best of
+ * them and all rows: the folder's model. Every trial is in trials.jsonl there. */
+QKV_API qkv_status qkv_tune(const qkv_train_request *request, double minutes, qkv_trials *out);
+QKV_API void qkv_trials_free(qkv_trials *t);
+QKV_API qkv_status qkv_trials_show(const qkv_trials *t, qkv_show how, char **text);
 
 /* Writes synthetic data to a file, the same rows for the same seed: "reviews" (label<TAB>text),
  * "numbers" (words<TAB>digits). Rows that are held out are never among those to train on,
