@@ -27,6 +27,10 @@ void qkv_weights_taken_free(qkv_weights_taken *t);
  * checked but names, types and shapes. */
 qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors *file);
 
+/* Binds every parameter of `to`, declared as `from` was: to the values of `from`, and where those
+ * are quantized to reals of its own; but tables that stand beside the rest (`fixed`) stay out then. */
+qkv_status qkv_weights_plain(const qkv_params *from, qkv_params *to);
+
 /* Writes the parameters with their matrices quantized: X as BF16, as I8 with X.scale (rows), or
  * as U8 (rows, bytes of a row) with X.scale (rows, groups); base/weight_format.h has the layout.
  * Vectors and small matrices stay F32. */

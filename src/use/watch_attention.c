@@ -151,9 +151,12 @@ static qkv_status put_parts(looking *l, qkv_attention_parts *out) {
                  in_encoder = shape.encoder && layered ? (size_t)c->encoder_layers : 0;
     if (!n)
         return qkv_fail(QKV_USAGE,
-                        "this model has no attention: its layers are %s; train one with --arch "
-                        "transformer to see what it looks at",
-                        c->arch == QKV_ARCH_LSTM ? "LSTMs" : "GRUs");
+                        "this model has no attention: its layers are %s; %s",
+                        c->arch == QKV_ARCH_LSTM ? "LSTMs" : "GRUs",
+                        qkv_has_labels(shape)
+                            ? "what each word added to its answer is said by qkv classify (or tag) "
+                              "DIR --explain"
+                            : "train one with --arch transformer to see what it looks at");
     QKV_TRY_ALLOC(out->at = qkv_arena_zalloc(l->arena, 3 * sizeof *out->at));
     const char **source = token_names(l, &l->text, &l->source);
     const char **read = both ? target_names(l, false) : source,
