@@ -1,6 +1,6 @@
 /* qkv classify DIR: lines on stdin, or texts as arguments; one answer a line on stdout, in order, as
  * they come. */
-#include "explain.h"
+#include "why.h"
 #include "vectors.h"
 
 #include <string.h>

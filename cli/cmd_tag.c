@@ -1,6 +1,6 @@
 /* qkv tag DIR: lines on stdin, their words with labels on stdout, in order, as they come. */
 #include "command.h"
-#include "explain.h"
+#include "why.h"
 #include "input_lines.h"
 
 #include <stdlib.h>

@@ -667,8 +667,9 @@ typedef struct qkv_explain_word {
 typedef struct qkv_explain_ngram {
     uint32_t begin, end; /* where it stands first */
     double weight;
-    int32_t places;  /* where it stands in all */
-    bool characters; /* of characters; else of tokens */
+    int32_t places;    /* where it stands in all */
+    bool characters;   /* of characters; else of tokens */
+    bool begins, ends; /* that the text begins before it, or ends behind it, is part of it */
 } qkv_explain_ngram;
 
 /* Why one answer was given. lead = Σ weights of words + rest. */
@@ -684,9 +685,9 @@ typedef struct qkv_explanation {
     const qkv_explain_ngram *ngrams; /* those of several tokens, or of characters, with the largest
                                         weights, largest first */
     size_t n_ngrams;
-    bool votes;     /* the model has n-grams */
-    double rest;    /* what no word has: */
-    double start;   /* the lead of a text that says nothing (words without a meaning of their own), */
+    bool votes;   /* the model has n-grams */
+    double rest;  /* what no word has: */
+    double start; /* the lead of a text that says nothing (words without a meaning of their own), */
     int64_t passes; /* and rest − start, the error, made small by so many gradients */
 } qkv_explanation;
 
@@ -703,8 +704,8 @@ QKV_API qkv_status qkv_explain(const qkv_text_model *m, const qkv_text *text, qk
 QKV_API void qkv_explanations_free(qkv_explanations *e);
 
 typedef struct qkv_explain_style {
-    qkv_show how; /* TABLE: for a terminal; JSON: an object a line; HTML: one page that needs nothing
-                     else */
+    qkv_show how; /* TABLE: for a terminal; JSON: an object a line; HTML: one page that needs
+                     nothing else */
     bool colour;  /* terminal: words on coloured grounds */
     int columns;  /* terminal: its width; 0: 80 */
 } qkv_explain_style;

@@ -81,12 +81,14 @@ static void put_char(chars *out, int32_t c, size_t at) {
 static void put_chars(qkv_text text, size_t first, chars *out) {
     bool gap = false;
     const int64_t before = out->n;
+    size_t blank = 0; /* the first of a gap */
     for (size_t at = 0, n; at < text.len; at += n) {
         int32_t c;
         n = (size_t)qkv_utf8_decode(text.data + at, text.len - at, &c);
         const bool space = (c >= '\t' && c <= '\r') || c == ' ' || c == 0xa0 || c == 0x3000;
-        if (!space && gap && out->n > before) put_char(out, ' ', first + at - 1);
+        if (!space && gap && out->n > before) put_char(out, ' ', first + blank);
         if (!space) put_char(out, c, first + at);
+        if (space && !gap) blank = at;
         gap = space;
     }
 }

@@ -1,5 +1,5 @@
-/* Why answers were given, as one page: explain_page.html with the words and what they add written into
- * it. Places become numbers of words, which a script that counts no bytes can use. */
+/* Why answers were given, as one page: explain_page.html with the words and what they add written
+ * into it. Places become numbers of words, which a script that counts no bytes can use. */
 #include "base/json.h"
 #include "draw/explain_page.h"
 #include "draw/page_fill.h"
@@ -68,8 +68,14 @@ static void put_ngrams(qkv_json_out *j, const qkv_explanation *e) {
         put_number(j, "places", g->places);
         put_number(j, "from", (double)word_at(e, g->begin));
         put_number(j, "to", (double)word_at(e, g->end - 1));
-        qkv_json_put_key(j, "characters");
-        qkv_json_put_bool(j, g->characters);
+        const struct {
+            const char *key;
+            bool is;
+        } flags[] = {{"characters", g->characters}, {"begins", g->begins}, {"ends", g->ends}};
+        for (size_t k = 0; k < sizeof flags / sizeof *flags; k++) {
+            qkv_json_put_key(j, flags[k].key);
+            qkv_json_put_bool(j, flags[k].is);
+        }
         qkv_json_close(j, '}');
     }
     qkv_json_close(j, ']');

@@ -1,4 +1,5 @@
-/* Why an answer was given, as pictures: the words of the text on coloured grounds, and what they add. */
+/* Why an answer was given, as pictures: the words of the text on coloured grounds, and what they
+ * add. */
 #ifndef QKV_DRAW_EXPLAIN_H
 #define QKV_DRAW_EXPLAIN_H
 

@@ -1,6 +1,6 @@
-/* Why an answer was given, in the terminal: the text, its words on grounds from pale to deep, and the
- * words that weigh most. Blue speaks for the answer, orange against it. Without colour the words that
- * weigh more carry signs: "great+++ acting but dull--". */
+/* Why an answer was given, in the terminal: the text, its words on grounds from pale to deep, and
+ * the words that weigh most. Blue speaks for the answer, orange against it. Without colour the
+ * words that weigh more carry signs: "great+++ acting but dull--". */
 #include "draw/explain_page.h"
 #include "base/mem.h"
 
@@ -128,8 +128,7 @@ static void put_row(const char *name, size_t len, double weight, const char *not
 static void put_bar(double share, qkv_ink ink, qkv_buf *out) {
     const int n = (int)lround(fabs(share) * BAR_COLUMNS);
     qkv_buf_puts(out, "  ");
-    if (ink.colour)
-        qkv_buf_puts(out, share < 0 ? "\033[38;2;234;88;12m" : "\033[38;2;59;130;246m");
+    if (ink.colour) qkv_buf_puts(out, share < 0 ? "\033[38;2;234;88;12m" : "\033[38;2;59;130;246m");
     for (int i = 0; i < n; i++) qkv_buf_puts(out, share < 0 && !ink.colour ? "░" : "█");
     qkv_buf_puts(out, ink.colour ? "\033[0m\n" : "\n");
 }
@@ -175,19 +174,26 @@ static void put_ngrams(const qkv_explanation *e, qkv_ink ink, qkv_buf *out) {
         const char *text = e->text.data + g->begin;
         int width = qkv_text_width(text, g->end - g->begin);
         char weight[40];
-        snprintf(weight, sizeof weight, "“ %+.3f", g->weight);
+        snprintf(weight, sizeof weight, "”%s %+.3f", g->ends ? "$" : "", g->weight);
         if (width > WORD_COLUMNS) width = WORD_COLUMNS;
-        const int all = 3 + width + qkv_text_width(weight, strlen(weight));
+        const int all = 3 + g->begins + width + qkv_text_width(weight, strlen(weight));
         if (at + all > ink.columns) {
             qkv_buf_printf(out, "\n%*s", (int)strlen(label), "");
             at = (int)strlen(label);
         }
-        qkv_buf_puts(out, "  “");
+        qkv_buf_puts(out, g->begins ? "  ^“" : "  “");
         qkv_text_fit(out, text, g->end - g->begin, width, false);
         qkv_buf_puts(out, weight);
         at += all;
     }
     qkv_buf_putc(out, '\n');
+}
+
+static void put_label(const char *label, const char *on, const char *off, qkv_buf *out) {
+    const int width = qkv_text_width(label, strlen(label));
+    qkv_buf_puts(out, on);
+    qkv_text_fit(out, label, strlen(label), width < 60 ? width : 60, false);
+    qkv_buf_puts(out, off);
 }
 
 /* "NUM 0.9812, +4.313 over DESC" */
@@ -199,11 +205,13 @@ static void put_head(const qkv_explanation *e, qkv_ink ink, qkv_buf *out) {
                      qkv_text_width(e->text.data + e->begin, e->end - e->begin), false);
         qkv_buf_puts(out, ": ");
     }
-    qkv_buf_printf(out, "%s%s%s %.4f", bold, e->label, off, e->probability);
-    if (e->against)
-        qkv_buf_printf(out, ", %+.3f over %s\n", e->lead, e->against);
-    else
-        qkv_buf_printf(out, ", %+.3f\n", e->lead);
+    put_label(e->label, bold, off, out);
+    qkv_buf_printf(out, " %.4f, %+.3f", e->probability, e->lead);
+    if (e->against) {
+        qkv_buf_puts(out, " over ");
+        put_label(e->against, "", "", out);
+    }
+    qkv_buf_putc(out, '\n');
 }
 
 qkv_status qkv_explain_terminal(const qkv_explanation *e, qkv_ink ink, qkv_buf *out) {

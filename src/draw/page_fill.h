@@ -1,5 +1,5 @@
-/* Pages that carry their data: one file that asks for nothing else. The page is written as HTML, with
- * a hole in its script; CMakeLists.txt compiles its bytes in. */
+/* Pages that carry their data: one file that asks for nothing else. The page is written as HTML,
+ * with a hole in its script; CMakeLists.txt compiles its bytes in. */
 #ifndef QKV_DRAW_PAGE_FILL_H
 #define QKV_DRAW_PAGE_FILL_H
 

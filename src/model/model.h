@@ -90,6 +90,7 @@ int64_t qkv_ngram_mark(const qkv_config *c); /* the row of the mark, which every
 typedef struct qkv_ngram_place {
     int64_t row, from, to;
     bool chars;
+    bool begins, ends; /* with the mark before the text, or behind it */
 } qkv_ngram_place;
 /* Visits every n-gram, as often as it stands in the text; rows as qkv_ngram_rows left them, with
  * all the room behind. */

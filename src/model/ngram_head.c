@@ -62,8 +62,8 @@ static uint64_t mix(uint64_t hash, int32_t id) {
     return hash ^ hash >> 32;
 }
 
-/* The distinct rows so far: `list` in order of first appearance, `slot` a hash table of their places
- * in it. */
+/* The distinct rows so far: `list` in order of first appearance, `slot` a hash table of their
+ * places in it. */
 typedef struct distinct {
     int32_t *list, *slot;
     int64_t n, mask;
@@ -104,8 +104,8 @@ static kind char_kind(const qkv_config *c) {
     return (kind){CHARS_START, ' ', FEWEST_CHARS, c->ngram_chars};
 }
 
-/* Calls `use` with the row of every n-gram of the kind in x, which is x[from … to]; −1 and n are the
- * marks. Inlined, `use` too. */
+/* Calls `use` with the row of every n-gram of the kind in x, which is x[from … to]; −1 and n are
+ * the marks. Inlined, `use` too. */
 static inline __attribute__((always_inline)) void
 each_ngram(uint64_t buckets, const kind *k, const int32_t *x, int64_t n,
            void (*use)(void *user, int32_t row, int64_t from, int64_t to), void *user) {
@@ -169,7 +169,9 @@ static void visit_row(void *user, int32_t row, int64_t from, int64_t to) {
     v->visit(v->user, &(qkv_ngram_place){.row = *slot,
                                          .from = from < 0 ? 0 : from,
                                          .to = to < v->n ? to + 1 : v->n,
-                                         .chars = v->chars});
+                                         .chars = v->chars,
+                                         .begins = from < 0,
+                                         .ends = to == v->n});
 }
 
 void qkv_ngram_places(const qkv_config *c, const qkv_ngram_text *text, const int32_t *rows,

@@ -28,7 +28,8 @@ void qkv_weights_taken_free(qkv_weights_taken *t);
 qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors *file);
 
 /* Binds every parameter of `to`, declared as `from` was: to the values of `from`, and where those
- * are quantized to reals of its own; but tables that stand beside the rest (`fixed`) stay out then. */
+ * are quantized to reals of its own; but tables that stand beside the rest (`fixed`) stay out
+ * then. */
 qkv_status qkv_weights_plain(const qkv_params *from, qkv_params *to);
 
 /* Writes the parameters with their matrices quantized: X as BF16, as I8 with X.scale (rows), or

@@ -33,6 +33,10 @@ static void put_ngrams(const qkv_explanation *e, qkv_json_out *j) {
         qkv_put_real(j, "weight", g->weight, 9);
         qkv_put_text(j, "of", g->characters ? "characters" : "tokens");
         qkv_put_count(j, "places", g->places);
+        qkv_json_put_key(j, "begins");
+        qkv_json_put_bool(j, g->begins);
+        qkv_json_put_key(j, "ends");
+        qkv_json_put_bool(j, g->ends);
         qkv_json_close(j, '}');
     }
     qkv_json_close(j, ']');
@@ -76,7 +80,8 @@ qkv_status qkv_explanations_show(const qkv_explanation *at, size_t n,
         status = qkv_explain_html(at, n, &out);
         break;
     case QKV_SHOW_SVG:
-        status = qkv_fail(QKV_USAGE, "explanations are shown as text, JSON or a page, not as a picture");
+        status =
+            qkv_fail(QKV_USAGE, "explanations are shown as text, JSON or a page, not as a picture");
         break;
     }
     return qkv_show_end(status, &out, text);

@@ -1,16 +1,16 @@
-/* Why a model answered as it did: what each word of the text added to one number, the lead, which is a
- * sum of one or two outputs of the model's head. A classifier's is z_winner − z_runner-up.
+/* Why a model answered as it did: what each word of the text added to one number, the lead, which
+ * is a sum of one or two outputs of the model's head. A classifier's is z_winner − z_runner-up.
  *
- * The lead has two voters. That of the n-grams is linear, so what each of them adds is known exactly
- * (explain_ngrams.c); that of the encoder is not, and is integrated along a path (explain_path.c).
- * explain_text.c puts them together. */
+ * The lead has two voters. That of the n-grams is linear, so what each of them adds is known
+ * exactly (explain_ngrams.c); that of the encoder is not, and is integrated along a path
+ * (explain_path.c). explain_text.c puts them together. */
 #ifndef QKV_USE_EXPLAIN_H
 #define QKV_USE_EXPLAIN_H
 
 #include "use/predict.h"
 
-/* The number that is explained: output `plus` of a row of the head, less output `minus`. A head with
- * one output, or one that answers yes or no to each label, has no `minus`: −1. */
+/* The number that is explained: output `plus` of a row of the head, less output `minus`. A head
+ * with one output, or one that answers yes or no to each label, has no `minus`: −1. */
 typedef struct qkv_explained {
     int32_t plus, minus;
     int64_t token; /* of a tagger: the token whose row it is; −1: a text has one row */
@@ -23,20 +23,22 @@ static inline double qkv_explained_value(const qkv_explained *what, const real *
 /* A text as it is explained: its words, and where its tokens and bytes belong. */
 typedef struct qkv_explaining {
     const qkv_text_model *m;
-    qkv_model *plain; /* whose derivatives are taken: m's model, or that with its weights as reals */
+    qkv_model
+        *plain; /* whose derivatives are taken: m's model, or that with its weights as reals */
     qkv_tape *tape;
     qkv_arena memory;
     qkv_text text;        /* a pair: both, the TAB between */
     qkv_text_words words; /* in order */
     qkv_text_words given; /* of a tagger: the words that the model is told; else none */
     qkv_encoding e;
-    int32_t *owner; /* of each byte: the word that it is in, or else the last one before; −1: none */
+    int32_t
+        *owner; /* of each byte: the word that it is in, or else the last one before; −1: none */
     /* the result, by word */
     double *encoder, *ngrams;
 } qkv_explaining;
 
-/* Adds `amount` to the words that the bytes [begin, end) are in, by how many are in each; where none
- * are, to the last word before. Without that one it stays with the rest. */
+/* Adds `amount` to the words that the bytes [begin, end) are in, by how many are in each; where
+ * none are, to the last word before. Without that one it stays with the rest. */
 void qkv_explain_share(const qkv_explaining *x, double *to, uint32_t begin, uint32_t end,
                        double amount);
 

@@ -1,11 +1,11 @@
-/* What each n-gram adds to the n-grams' part of the lead, and through it each word. Exact, since their
- * logits are a sum over the distinct rows of the table that a text's n-grams hash to:
+/* What each n-gram adds to the n-grams' part of the lead, and through it each word. Exact, since
+ * their logits are a sum over the distinct rows of the table that a text's n-grams hash to:
  *
  *     lead = bias + Σ_g v_g,   v_g = factor · count_g · (w_g[plus] − w_g[minus])
  *
  * A row's v is shared equally to the places where its n-grams stand (it counts once, however often
- * that is), there to their tokens or characters, and by those to words. Marks and blanks get none of
- * it. By occlusion a word has the whole of v where every place of the row lies on it, so that it
+ * that is), there to their tokens or characters, and by those to words. Marks and blanks get none
+ * of it. By occlusion a word has the whole of v where every place of the row lies on it, so that it
  * would be gone with the word. */
 #include "use/explain.h"
 #include "base/mem.h"
@@ -19,9 +19,11 @@ enum { LARGEST = 24 }; /* n-grams that are listed by themselves */
 typedef struct vote {
     double lead;
     int32_t places;
-    int32_t first, last; /* words that all places lie on: from the largest first to the least last */
+    int32_t first,
+        last; /* words that all places lie on: from the largest first to the least last */
     uint32_t begin, end; /* bytes of the first place */
-    bool chars, several; /* of characters; of several tokens */
+    bool chars, begins, ends;
+    bool several; /* more than one token */
 } vote;
 
 typedef struct counting {
@@ -33,8 +35,8 @@ typedef struct counting {
 
 /* ---- where n-grams stand ---- */
 
-/* Bytes of the text that an n-gram covers: without tokens that stand for nothing, and blanks at its
- * ends. */
+/* Bytes of the text that an n-gram covers, without tokens that stand for nothing and blanks at its
+ * ends: all of them in words. */
 static bool bytes_of(const counting *c, const qkv_ngram_place *p, uint32_t *begin, uint32_t *end) {
     const qkv_explaining *x = c->x;
     *begin = UINT32_MAX, *end = 0;
@@ -55,6 +57,15 @@ static bool bytes_of(const counting *c, const qkv_ngram_place *p, uint32_t *begi
     return *begin < *end;
 }
 
+/* An n-gram of characters is shown with its blanks. */
+static void show_place(const counting *c, const qkv_ngram_place *p, uint32_t begin, uint32_t end,
+                       vote *v) {
+    v->begin = p->chars && c->place[p->from] < begin ? c->place[p->from] : begin;
+    v->end = p->chars && c->place[p->to - 1] >= end ? c->place[p->to - 1] + 1 : end;
+    v->chars = p->chars, v->begins = p->begins, v->ends = p->ends;
+    v->several = p->to - p->from + p->begins + p->ends > 1;
+}
+
 static void count_place(void *user, const qkv_ngram_place *p) {
     const counting *c = user;
     vote *v = &c->votes[p->row];
@@ -62,9 +73,9 @@ static void count_place(void *user, const qkv_ngram_place *p) {
     int32_t first = INT32_MAX, last = -1; /* no word */
     if (bytes_of(c, p, &begin, &end)) {
         first = c->x->owner[begin], last = c->x->owner[end - 1];
-        if (!v->places) v->begin = begin, v->end = end;
+        if (!v->places) show_place(c, p, begin, end, v);
     }
-    if (!v->places) v->chars = p->chars, v->several = p->to - p->from > 1, v->last = INT32_MAX;
+    if (!v->places) v->last = INT32_MAX;
     if (first > v->first) v->first = first;
     if (last < v->last) v->last = last;
     v->places++;
@@ -105,13 +116,14 @@ static void keep_largest(const counting *c, int64_t n, qkv_explain_votes *out) {
         while (at > 0 && fabs(out->largest[at - 1].weight) < fabs(v->lead)) at--;
         if (at == LARGEST) continue;
         if (out->n < LARGEST) out->n++;
-        memmove(out->largest + at + 1, out->largest + at,
-                (out->n - at - 1) * sizeof *out->largest);
+        memmove(out->largest + at + 1, out->largest + at, (out->n - at - 1) * sizeof *out->largest);
         out->largest[at] = (qkv_explain_ngram){.begin = v->begin,
                                                .end = v->end,
                                                .weight = v->lead,
                                                .places = v->places,
-                                               .characters = v->chars};
+                                               .characters = v->chars,
+                                               .begins = v->begins,
+                                               .ends = v->ends};
     }
 }
 
@@ -123,8 +135,8 @@ static qkv_status weigh_votes(const counting *c, const qkv_explained *what, doub
     if (!w) return QKV_FAILED;
     for (int64_t i = 0; i < n; i++) {
         qkv_model_ngram_weights(model, rows[i], w);
-        c->votes[i] = (vote){.lead = factor * (double)counts[i] * qkv_explained_value(what, w),
-                             .first = -1};
+        c->votes[i] =
+            (vote){.lead = factor * (double)counts[i] * qkv_explained_value(what, w), .first = -1};
     }
     qkv_free(w);
     return QKV_OK;
@@ -153,8 +165,8 @@ qkv_status qkv_explain_votes_run(qkv_explaining *x, const qkv_explained *what, d
     const qkv_config *config = qkv_model_config(x->m->model);
     counting c = {.x = x};
     qkv_ngram_text text;
-    *out = (qkv_explain_votes){.largest =
-                                   qkv_arena_alloc(&x->memory, LARGEST * sizeof *out->largest)};
+    *out =
+        (qkv_explain_votes){.largest = qkv_arena_alloc(&x->memory, LARGEST * sizeof *out->largest)};
     if (!out->largest) return QKV_FAILED;
     const qkv_arena_mark mark = qkv_arena_here(&x->memory);
     QKV_TRY(look(&c, config, &text));

@@ -6,13 +6,13 @@
  *
  * The sum (completeness) holds exactly for the integral, and tells how good a quadrature is without
  * knowing the truth: on any stretch [α, β] the parts must sum to F(β) − F(α). So a stretch is
- * integrated with eight points (Gauss-Legendre: exact up to degree 15), and where the sum is off by
- * more than its share of the tolerance it is halved; networks bend most near one end, and points go
- * where they are needed.
+ * integrated with eight points (Gauss-Legendre: exact up to degree 15), and while the sum of all is
+ * off by more than the tolerance the stretch whose sum is worst is halved: networks bend most near
+ * one end, and points go where they are needed.
  *
- * Where the path begins. Tokens that stand for some of the text begin at zeros: an embedding without
- * any content, at its place (positions and segments are added to it, and stay). Marks that the
- * tokenizer or the task puts around a text are in every text and stay as they are. The unknown
+ * Where the path begins. Tokens that stand for some of the text begin at zeros: an embedding
+ * without any content, at its place (positions and segments are added to it, and stay). Marks that
+ * the tokenizer or the task puts around a text are in every text and stay as they are. The unknown
  * token's embedding would be a word's like others, and is never trained where all bytes are known.
  *
  * Occlusion, to check it by: F(x) − F(x without the word), whose tokens are at x⁰ then. It needs no
@@ -26,10 +26,12 @@
 #include <string.h>
 
 enum {
-    POINTS = 8,      /* of a stretch */
-    ROWS = 2048,     /* tokens run at once: bounds the memory */
-    DEEPEST = 10,    /* a stretch is never shorter than 2^-10 */
-    MOST_PASSES = 1024
+    POINTS = 8,  /* of a stretch */
+    ROWS = 2048, /* tokens run at once: bounds the memory */
+    /* gradients, which bound the time: of long texts, of short ones; and tokens of all passes */
+    FEW_PASSES = 1024,
+    MANY_PASSES = 8192,
+    PASSED_TOKENS = 1 << 18
 };
 
 /* Gauss-Legendre on [−1, 1]: the points above 0, which is their middle, and their weights. */
@@ -46,7 +48,6 @@ typedef struct path {
     real *from, *by;    /* (len, width): where it begins, and the way to the text's */
     real *at;           /* (copies, len, width): where copies of the text are */
     int32_t copies;     /* that are run at once */
-    double *part;       /* len: of a stretch */
 } path;
 
 /* ---- a batch of copies of the text, each with embeddings of its own ---- */
@@ -119,8 +120,8 @@ static qkv_status values(path *p, int32_t n, double *out) {
     return QKV_OK;
 }
 
-/* Adds to p->part what the n copies' gradients say, each with its weight. */
-static qkv_status add_gradients(path *p, int32_t n, real *weight) {
+/* Adds to `part`, by token, what the n copies' gradients say, each with its weight. */
+static qkv_status add_gradients(path *p, int32_t n, real *weight, double *part) {
     qkv_tape *t = p->x->tape;
     qkv_tape_begin(t, QKV_TRACE, 0, 0);
     const qkv_tokens batch = lay_out(p, n);
@@ -135,7 +136,7 @@ static qkv_status add_gradients(path *p, int32_t n, real *weight) {
         const real *by = p->by + i % p->len * p->width;
         double a = 0;
         for (int64_t d = 0; d < p->width; d++) a += (double)(*g++ * by[d]);
-        p->part[i % p->len] += a;
+        part[i % p->len] += a;
     }
     p->spec->passes += n;
     return QKV_OK;
@@ -145,15 +146,15 @@ static qkv_status add_gradients(path *p, int32_t n, real *weight) {
 
 typedef struct stretch {
     double from, to, f_from, f_to;
-    int depth;
+    double *part; /* len: the integral, by token */
+    double error; /* what its sum lacks of f_to − f_from */
 } stretch;
 
 typedef QKV_VEC(stretch) stretches;
 
-/* p->part becomes the integral over the stretch. */
-static qkv_status integrate(path *p, const stretch *s) {
+static qkv_status integrate(path *p, stretch *s) {
     const double middle = (s->from + s->to) / 2, half = (s->to - s->from) / 2;
-    memset(p->part, 0, (size_t)p->len * sizeof *p->part);
+    memset(s->part, 0, (size_t)p->len * sizeof *s->part);
     for (int first = 0; first < POINTS; first += p->copies) {
         real weight[POINTS];
         int32_t n = 0;
@@ -162,41 +163,41 @@ static qkv_status integrate(path *p, const stretch *s) {
             weight[n] = (real)(half * weights[k]);
             place(p, n, middle + side * half * points[k]);
         }
-        QKV_TRY(add_gradients(p, n, weight));
+        QKV_TRY(add_gradients(p, n, weight, s->part));
     }
+    s->error = s->f_to - s->f_from;
+    for (int64_t i = 0; i < p->len; i++) s->error -= s->part[i];
     return QKV_OK;
 }
 
-/* Is the integral over the stretch good enough? Errors of stretches have either sign, so that those of
- * n equal ones add up to √n of one. */
-static bool good(const path *p, const stretch *s, double tolerance) {
-    double sum = 0;
-    for (int64_t i = 0; i < p->len; i++) sum += p->part[i];
-    return fabs(sum - (s->f_to - s->f_from)) <= tolerance * sqrt(s->to - s->from) ||
-           s->depth >= DEEPEST || p->spec->passes >= MOST_PASSES;
+static qkv_status add_stretch(path *p, stretches *all, stretch s) {
+    s.part = qkv_arena_alloc(&p->x->memory, (size_t)p->len * sizeof *s.part);
+    if (!s.part) return QKV_FAILED;
+    QKV_TRY(integrate(p, &s));
+    return QKV_PUSH(*all, s) ? QKV_OK : QKV_FAILED;
 }
 
-static qkv_status halve(path *p, const stretch *s, stretches *todo) {
-    stretch lower = *s, upper = *s;
-    lower.depth = ++upper.depth;
-    lower.to = upper.from = (s->from + s->to) / 2;
-    place(p, 0, lower.to);
-    QKV_TRY(values(p, 1, &lower.f_to));
-    upper.f_from = lower.f_to;
-    return QKV_PUSH(*todo, upper) && QKV_PUSH(*todo, lower) ? QKV_OK : QKV_FAILED;
+static qkv_status halve(path *p, stretches *all, size_t i) {
+    stretch *lower = &all->at[i], upper = *lower;
+    lower->to = upper.from = (upper.from + upper.to) / 2;
+    place(p, 0, upper.from);
+    QKV_TRY(values(p, 1, &upper.f_from));
+    lower->f_to = upper.f_from;
+    QKV_TRY(integrate(p, lower));
+    return add_stretch(p, all, upper);
 }
 
-static qkv_status integrate_all(path *p, stretches *todo, double tolerance, double *total) {
-    while (todo->n) {
-        const stretch s = todo->at[--todo->n];
-        QKV_TRY(integrate(p, &s));
-        if (!good(p, &s, tolerance)) {
-            QKV_TRY(halve(p, &s, todo));
-            continue;
-        }
-        for (int64_t i = 0; i < p->len; i++) total[i] += p->part[i];
+/* Is what all stretches lack little enough, and not only since large errors cancel? *worst is the
+ * one to halve. */
+static bool good(const stretches *all, double tolerance, size_t *worst) {
+    double sum = 0, size = 0;
+    *worst = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        sum += all->at[i].error;
+        size += fabs(all->at[i].error);
+        if (fabs(all->at[i].error) > fabs(all->at[*worst].error)) *worst = i;
     }
-    return QKV_OK;
+    return fabs(sum) <= tolerance && size <= 4 * tolerance;
 }
 
 /* Half of a hundredth of what the parts are compared with, but not less than floats can tell. */
@@ -205,17 +206,30 @@ static double tolerance_of(const qkv_explain_path *s) {
     return fmax(0.005 * fmin(fabs(s->lead), fabs(added)), 1e-5 * fmax(1, fabs(s->end)));
 }
 
+static int64_t most_passes(const path *p) {
+    const int64_t n = PASSED_TOKENS / p->len;
+    return n < FEW_PASSES ? FEW_PASSES : n > MANY_PASSES ? MANY_PASSES : n;
+}
+
+static qkv_status integrate_all(path *p, stretches *all) {
+    const double tolerance = tolerance_of(p->spec);
+    const int64_t most = most_passes(p);
+    size_t worst;
+    QKV_TRY(add_stretch(p, all, (stretch){0, 1, p->spec->start, p->spec->end, NULL, 0}));
+    while (!good(all, tolerance, &worst) && p->spec->passes < most) QKV_TRY(halve(p, all, worst));
+    return QKV_OK;
+}
+
 static qkv_status by_gradients(path *p) {
-    qkv_explaining *x = p->x;
-    stretches todo = {0};
-    double *total = qkv_arena_zalloc(&x->memory, (size_t)p->len * sizeof *total);
-    if (!total) return QKV_FAILED;
-    const stretch whole = {0, 1, p->spec->start, p->spec->end, 0};
-    qkv_status status = QKV_PUSH(todo, whole) ? QKV_OK : QKV_FAILED;
-    if (status == QKV_OK) status = integrate_all(p, &todo, tolerance_of(p->spec), total);
-    qkv_free(todo.at);
-    for (int64_t i = 0; i < p->len; i++)
-        qkv_explain_share(x, x->encoder, x->e.begin[i], x->e.end[i], total[i]);
+    const qkv_explaining *x = p->x;
+    stretches all = {0};
+    const qkv_status status = integrate_all(p, &all);
+    for (int64_t i = 0; i < p->len && status == QKV_OK; i++) {
+        double total = 0;
+        for (size_t k = 0; k < all.n; k++) total += all.at[k].part[i];
+        qkv_explain_share(x, x->encoder, x->e.begin[i], x->e.end[i], total);
+    }
+    qkv_free(all.at);
     return status;
 }
 
@@ -265,8 +279,7 @@ static qkv_status prepare(path *p) {
     p->from = qkv_arena_zalloc(&x->memory, all);
     p->by = qkv_arena_zalloc(&x->memory, all);
     p->at = qkv_arena_alloc(&x->memory, (size_t)p->copies * all);
-    p->part = qkv_arena_alloc(&x->memory, (size_t)p->len * sizeof *p->part);
-    if (!p->from || !p->by || !p->at || !p->part) return QKV_FAILED;
+    if (!p->from || !p->by || !p->at) return QKV_FAILED;
     for (int64_t i = 0; i < p->len; i++) {
         const bool mark = x->e.begin[i] >= x->e.end[i];
         memcpy((mark ? p->from : p->by) + i * p->width, table->data + x->e.ids[i] * table->ld, row);

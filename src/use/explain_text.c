@@ -1,5 +1,5 @@
-/* Why an answer was given: the words of the text, the answer and its runner-up, and what the two voters
- * say about each word. What is explained of which head is a row of `explainers`. */
+/* Why an answer was given: the words of the text, the answer and its runner-up, and what the two
+ * voters say about each word. What is explained of which head is a row of `explainers`. */
 #include "use/explain.h"
 #include "use/tag_text.h"
 #include "base/mem.h"
@@ -103,8 +103,8 @@ typedef struct gathering {
 typedef struct answer {
     qkv_explained what;
     double lead, probability;
-    uint32_t begin, end;          /* what it is about */
-    const qkv_text_word *place;   /* of each of x->words in the text as it was given */
+    uint32_t begin, end;        /* what it is about */
+    const qkv_text_word *place; /* of each of x->words in the text as it was given */
 } answer;
 
 static const char *copy_label(gathering *g, const qkv_labels *labels, int32_t i) {
@@ -167,9 +167,8 @@ static qkv_tensor *run_head(qkv_explaining *x, const int32_t *rows, int64_t n) {
     qkv_tape *t = x->tape;
     qkv_tape_begin(t, QKV_EVAL, 0, 0);
     int32_t start[] = {0, (int32_t)x->e.n};
-    qkv_tokens batch = {.layout = {.n = 1, .start = start},
-                        .ids = x->e.ids,
-                        .rows = (int64_t)x->e.n};
+    qkv_tokens batch = {
+        .layout = {.n = 1, .start = start}, .ids = x->e.ids, .rows = (int64_t)x->e.n};
     const qkv_use_texts texts = {&x->text, x->given.at ? &x->given : NULL};
     if (qkv_texts_columns(t, x->m, texts, &x->e, &batch) != QKV_OK) qkv_tape_fail_below(t, NULL);
     return rows ? qkv_model_tag(t, x->m->model, &batch, rows, n)

@@ -16,7 +16,8 @@ void qkv_tag_parts_free(qkv_tag_parts *p) {
 }
 
 /* Words [from, to) of a text as a text of their own. */
-static qkv_status add_part(qkv_tag_parts *p, qkv_text text, qkv_text_words words, size_t from, size_t to) {
+static qkv_status add_part(qkv_tag_parts *p, qkv_text text, qkv_text_words words, size_t from,
+                           size_t to) {
     const uint32_t begin = words.at[from].begin, end = words.at[to - 1].end;
     qkv_text_word *own = qkv_arena_alloc(&p->memory, (to - from) * sizeof *own);
     if (!own) return QKV_FAILED;

@@ -150,8 +150,7 @@ static qkv_status put_parts(looking *l, qkv_attention_parts *out) {
     const size_t n = l->record.list.n,
                  in_encoder = shape.encoder && layered ? (size_t)c->encoder_layers : 0;
     if (!n)
-        return qkv_fail(QKV_USAGE,
-                        "this model has no attention: its layers are %s; %s",
+        return qkv_fail(QKV_USAGE, "this model has no attention: its layers are %s; %s",
                         c->arch == QKV_ARCH_LSTM ? "LSTMs" : "GRUs",
                         qkv_has_labels(shape)
                             ? "what each word added to its answer is said by qkv classify (or tag) "

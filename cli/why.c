@@ -1,4 +1,4 @@
-#include "explain.h"
+#include "why.h"
 #include "input_lines.h"
 #include "terminal.h"
 
@@ -21,7 +21,8 @@ int cli_explain_check(const cli_args *a) {
     if (!cli_ending_is(cli_text(a, "output"), ".html")) return qkv_status_exit_code(QKV_USAGE);
     if (cli_flag(a, "explain")) return 0;
     if (cli_given(a, "by")) return cli_usage_error("--by says how to explain: --explain");
-    if (cli_given(a, "output")) return cli_usage_error("-o writes why an answer was given: --explain");
+    if (cli_given(a, "output"))
+        return cli_usage_error("-o writes why an answer was given: --explain");
     return 0;
 }
 

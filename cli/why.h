@@ -1,6 +1,6 @@
 /* --explain: why an answer was given, for classify and tag. */
-#ifndef QKV_CLI_EXPLAIN_H
-#define QKV_CLI_EXPLAIN_H
+#ifndef QKV_CLI_WHY_H
+#define QKV_CLI_WHY_H
 
 #include "command.h"
 
