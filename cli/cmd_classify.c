@@ -111,11 +111,16 @@ static int run(const cli_args *a) {
     const int refused = cli_explain_check(a);
     if (refused) return refused;
     qkv_text_model *m;
-    const qkv_status status = cli_open_model(a, &m);
+    qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
     const cli_vectors v = {
         .width = count_classes(m), .compute = qkv_classify, .print = print_answer};
-    const int code = cli_flag(a, "explain") ? cli_explain_run(a, m) : cli_vectors_run(a, m, &v);
+    status = qkv_classify(m, NULL, 0, NULL); /* is it a classifier? */
+    int code;
+    if (status != QKV_OK)
+        code = cli_fail(status);
+    else
+        code = cli_flag(a, "explain") ? cli_explain_run(a, m) : cli_vectors_run(a, m, &v);
     qkv_text_model_close(m);
     return code;
 }

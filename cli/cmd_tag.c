@@ -134,7 +134,10 @@ static int run(const cli_args *a) {
     qkv_status status = qkv_text_model_open(a->rest[0], &m);
     if (status != QKV_OK) return cli_fail(status);
     if (cli_flag(a, "explain")) {
-        const int code = cli_explain_run(a, m);
+        qkv_tags none;
+        status = qkv_tag(m, NULL, 0, false, &none); /* is it a tagger? */
+        const int code = status == QKV_OK ? cli_explain_run(a, m) : cli_fail(status);
+        if (status == QKV_OK) qkv_tags_free(&none);
         qkv_text_model_close(m);
         return code;
     }

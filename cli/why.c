@@ -81,7 +81,7 @@ static int explain_text(explaining *x, const qkv_text *text, char end) {
     const qkv_status status = qkv_explain(x->m, text, x->how, &e);
     if (status != QKV_OK) return cli_fail(status);
     if (!x->said && qkv_text_model_cut(x->m)) {
-        fputs("qkv: some lines are longer than the model reads and were cut\n", stderr);
+        cli_say(stderr, 5, "qkv: some texts are longer than the model reads and were cut");
         x->said = true;
     }
     int code = 0;

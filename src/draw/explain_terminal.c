@@ -13,9 +13,18 @@ enum {
     TEXT_LINES = 20, /* of a long text that are shown */
     TOP_WORDS = 10,
     TOP_NGRAMS = 6,
-    WORD_COLUMNS = 24,
+    WEIGHT = 14,       /* columns of a number and the blanks about it */
+    WORD_COLUMNS = 24, /* at most, as */
     BAR_COLUMNS = 24
 };
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+static int word_columns(qkv_ink ink) {
+    return least(WORD_COLUMNS, (ink.columns - WEIGHT) / 2);
+}
 
 /* ---- shared with the page ---- */
 
@@ -78,7 +87,7 @@ static void put_word(const qkv_explanation *e, size_t i, double most, qkv_ink in
               width = qkv_text_width(text, len);
     const bool ground = ink.colour && fabs(strength) >= 0.04;
     if (ground) put_ground(out, strength);
-    qkv_text_fit(out, text, len, width < columns ? width : columns, false);
+    qkv_text_fit(out, text, len, least(width, columns), false);
     if (ground) qkv_buf_puts(out, "\033[0m");
     for (int k = 0; k < signs(strength) && !ink.colour; k++)
         qkv_buf_putc(out, strength < 0 ? '-' : '+');
@@ -88,7 +97,7 @@ static int word_width(const qkv_explanation *e, size_t i, double most, qkv_ink i
     const qkv_explain_word *w = &e->words[i];
     const int width = qkv_text_width(e->text.data + w->begin, w->end - w->begin) +
                       (ink.colour || most <= 0 ? 0 : signs(w->weight / most));
-    return width < ink.columns ? width : ink.columns;
+    return least(width, ink.columns);
 }
 
 /* The text, broken between words. */
@@ -120,13 +129,19 @@ static void put_text(const qkv_explanation *e, qkv_ink ink, qkv_buf *out) {
 static void put_row(const char *name, size_t len, double weight, const char *note, qkv_ink ink,
                     qkv_buf *out) {
     qkv_buf_puts(out, "  ");
-    qkv_text_fit(out, name, len, WORD_COLUMNS, false);
+    qkv_text_fit(out, name, len, word_columns(ink), false);
     qkv_buf_printf(out, " %+9.3f", weight);
-    if (note) qkv_buf_printf(out, ink.colour ? "  \033[2m%s\033[0m" : "  %s", note);
+    if (!note) return;
+    const int width = qkv_text_width(note, strlen(note)),
+              room = ink.columns - WEIGHT - word_columns(ink);
+    qkv_buf_puts(out, ink.colour ? "  \033[2m" : "  ");
+    qkv_text_fit(out, note, strlen(note), least(width, room), false);
+    qkv_buf_puts(out, ink.colour ? "\033[0m" : "");
 }
 
 static void put_bar(double share, qkv_ink ink, qkv_buf *out) {
-    const int n = (int)lround(fabs(share) * BAR_COLUMNS);
+    const int all = least(BAR_COLUMNS, ink.columns - WEIGHT - word_columns(ink)),
+              n = (int)lround(fabs(share) * all);
     qkv_buf_puts(out, "  ");
     if (ink.colour) qkv_buf_puts(out, share < 0 ? "\033[38;2;234;88;12m" : "\033[38;2;59;130;246m");
     for (int i = 0; i < n; i++) qkv_buf_puts(out, share < 0 && !ink.colour ? "░" : "█");
@@ -175,7 +190,7 @@ static void put_ngrams(const qkv_explanation *e, qkv_ink ink, qkv_buf *out) {
         int width = qkv_text_width(text, g->end - g->begin);
         char weight[40];
         snprintf(weight, sizeof weight, "”%s %+.3f", g->ends ? "$" : "", g->weight);
-        if (width > WORD_COLUMNS) width = WORD_COLUMNS;
+        width = least(width, least(WORD_COLUMNS, ink.columns - 26));
         const int all = 3 + g->begins + width + qkv_text_width(weight, strlen(weight));
         if (at + all > ink.columns) {
             qkv_buf_printf(out, "\n%*s", (int)strlen(label), "");
@@ -189,33 +204,31 @@ static void put_ngrams(const qkv_explanation *e, qkv_ink ink, qkv_buf *out) {
     qkv_buf_putc(out, '\n');
 }
 
-static void put_label(const char *label, const char *on, const char *off, qkv_buf *out) {
-    const int width = qkv_text_width(label, strlen(label));
-    qkv_buf_puts(out, on);
-    qkv_text_fit(out, label, strlen(label), width < 60 ? width : 60, false);
-    qkv_buf_puts(out, off);
+static void put_name(const char *name, size_t len, bool bold, qkv_ink ink, qkv_buf *out) {
+    const int width = qkv_text_width(name, len);
+    qkv_buf_puts(out, bold && ink.colour ? "\033[1m" : "");
+    qkv_text_fit(out, name, len, least(width, (ink.columns - 24) / 2), false);
+    qkv_buf_puts(out, bold && ink.colour ? "\033[0m" : "");
 }
 
-/* "NUM 0.9812, +4.313 over DESC" */
+/* "NUM 0.9812, +4.313 over DESC"; of a word "Paris: B-LOC 0.9982, …" */
 static void put_head(const qkv_explanation *e, qkv_ink ink, qkv_buf *out) {
-    const char *bold = ink.colour ? "\033[1m" : "", *off = ink.colour ? "\033[0m" : "";
-    const bool part = e->begin > 0 || e->end < e->text.len;
-    if (part) {
-        qkv_text_fit(out, e->text.data + e->begin, e->end - e->begin,
-                     qkv_text_width(e->text.data + e->begin, e->end - e->begin), false);
+    if (e->begin > 0 || e->end < e->text.len) {
+        put_name(e->text.data + e->begin, e->end - e->begin, false, ink, out);
         qkv_buf_puts(out, ": ");
     }
-    put_label(e->label, bold, off, out);
+    put_name(e->label, strlen(e->label), true, ink, out);
     qkv_buf_printf(out, " %.4f, %+.3f", e->probability, e->lead);
     if (e->against) {
         qkv_buf_puts(out, " over ");
-        put_label(e->against, "", "", out);
+        put_name(e->against, strlen(e->against), false, ink, out);
     }
     qkv_buf_putc(out, '\n');
 }
 
 qkv_status qkv_explain_terminal(const qkv_explanation *e, qkv_ink ink, qkv_buf *out) {
     if (ink.columns <= 0) ink.columns = 80;
+    if (ink.columns < 40) ink.columns = 40;
     put_head(e, ink, out);
     put_text(e, ink, out);
     QKV_TRY(put_words(e, ink, out));
