@@ -64,12 +64,13 @@ size_t *qkv_explain_order(const qkv_explanation *e) {
 
 /* The ground of a word, and ink that can be read on it. */
 static void put_ground(qkv_buf *out, double strength) {
-    static const double pale[3] = {226, 232, 240}, deep[2][3] = {{29, 78, 216}, {194, 65, 12}};
-    const double *to = deep[strength < 0], s = fabs(strength);
+    static const double ends[2][2][3] = {{{224, 232, 244}, {29, 78, 216}},
+                                         {{253, 236, 222}, {194, 65, 12}}};
+    const double *pale = ends[strength < 0][0], *deep = ends[strength < 0][1], s = fabs(strength);
     qkv_buf_puts(out, "\033[48;2");
     for (int i = 0; i < 3; i++)
-        qkv_buf_printf(out, ";%d", (int)lround(pale[i] + (to[i] - pale[i]) * s));
-    qkv_buf_puts(out, s > 0.45 ? "m\033[38;2;255;255;255m" : "m\033[38;2;15;23;42m");
+        qkv_buf_printf(out, ";%d", (int)lround(pale[i] + (deep[i] - pale[i]) * s));
+    qkv_buf_puts(out, s > 0.7 ? "m\033[38;2;255;255;255m" : "m\033[38;2;15;23;42m");
 }
 
 /* Signs of a word where there is no colour: one to three, none for what weighs little. */
