@@ -19,7 +19,7 @@ static const cli_option options[] = {
      .help = "blanks alone separate words: the text is cut already"},
     CLI_OPTION_EXPLAIN,
     CLI_OPTION_LINES,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 /* One text and its answer. */
@@ -127,7 +127,7 @@ static qkv_status answer(const cli_args *a, const qkv_text_model *m, const cli_l
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     const int refused = cli_explain_check(a);
     if (refused) return refused;
     qkv_text_model *m;

@@ -255,6 +255,7 @@ qkv_status qkv_model_allocate(qkv_model *m, bool for_training) {
 
 qkv_status qkv_model_open(qkv_model *m, const char *path) {
     QKV_TRY(qkv_weights_map(&m->params, path, &m->file));
+    QKV_TRY(qkv_weights_check(&m->params));
     return allocate_stacks(m);
 }
 

@@ -6,7 +6,7 @@
 
 static const char *const qkv_arch_names[] = {"transformer", "lstm", "gru", NULL};
 static const char *const qkv_norm_place_names[] = {"pre", "post", NULL};
-static const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
+const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
 static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", NULL};
 
 /* Index 0 stands for what the encoder uses, k + 1 for kind k. */

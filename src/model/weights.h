@@ -32,6 +32,9 @@ qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors
  * then. */
 qkv_status qkv_weights_plain(const qkv_params *from, qkv_params *to);
 
+/* Refuses parameters that are NaN or infinite, by name and element. */
+qkv_status qkv_weights_check(const qkv_params *params);
+
 /* Writes the parameters with their matrices quantized: X as BF16, as I8 with X.scale (rows), or
  * as U8 (rows, bytes of a row) with X.scale (rows, groups); base/weight_format.h has the layout.
  * Vectors and small matrices stay F32. */

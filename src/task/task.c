@@ -227,12 +227,14 @@ qkv_status qkv_task_count(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
         qkv_batch batch = {.n_sequences = n};
         task->assemble(t, spec, b, examples, n, &batch);
         QKV_TRY(qkv_tape_status(t));
-        return task->count(t, m, &batch, sum);
+        QKV_TRY(task->count(t, m, &batch, sum));
+    } else {
+        qkv_loss_out out;
+        QKV_TRY(qkv_task_forward(t, m, spec, b, examples, n, &out));
+        sum->loss += out.loss;
+        sum->n_right += out.n_right;
+        sum->n_targets += out.batch.n_targets;
     }
-    qkv_loss_out out;
-    QKV_TRY(qkv_task_forward(t, m, spec, b, examples, n, &out));
-    sum->loss += out.loss;
-    sum->n_right += out.n_right;
-    sum->n_targets += out.batch.n_targets;
-    return QKV_OK;
+    if (isfinite(sum->loss)) return QKV_OK;
+    return qkv_fail(QKV_NUMERIC, "the loss is not finite: the model's numbers grow out of range");
 }

@@ -142,6 +142,11 @@ static qkv_status run_batch(qkv_tape *t, const job *j, size_t i) {
     QKV_TRY(qkv_texts_columns(t, j->m, texts, e, &batch));
     const qkv_tensor *y = j->rows(t, j->m->model, &batch);
     QKV_TRY(qkv_tape_status(t));
+    for (int64_t row = 0; row < y->rows; row++)
+        if (qkv_kern_get()->first_not_finite(y->data + row * y->ld, (int64_t)j->width) >= 0)
+            return qkv_fail(QKV_NUMERIC,
+                            "an answer is not finite: the model's numbers grow out of range with "
+                            "this text; its training diverged");
     float *out = j->out + (j->first ? j->first[from] : from) * j->width;
     for (int64_t row = 0; row < y->rows; row++)
         for (size_t c = 0; c < j->width; c++) *out++ = (float)y->data[row * y->ld + (int64_t)c];
