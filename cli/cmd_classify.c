@@ -108,7 +108,8 @@ static int run(const cli_args *a) {
     cli_use_machine(a);
     if (cli_given(a, "unknown") && !cli_given(a, "threshold"))
         return cli_usage_error("--unknown names what stays under a threshold: --threshold P");
-    const int refused = cli_explain_check(a);
+    static const char *const answers[] = {"all", "top", "threshold", "unknown", "keep", NULL};
+    const int refused = cli_explain_check(a, answers);
     if (refused) return refused;
     qkv_text_model *m;
     qkv_status status = cli_open_model(a, &m);

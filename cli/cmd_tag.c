@@ -128,7 +128,8 @@ static qkv_status answer(const cli_args *a, const qkv_text_model *m, const cli_l
 
 static int run(const cli_args *a) {
     cli_use_machine(a);
-    const int refused = cli_explain_check(a);
+    static const char *const answers[] = {"inline", "words", NULL};
+    const int refused = cli_explain_check(a, answers);
     if (refused) return refused;
     qkv_text_model *m;
     qkv_status status = qkv_text_model_open(a->rest[0], &m);

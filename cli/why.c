@@ -17,8 +17,11 @@ typedef struct explaining {
     size_t n, cap;
 } explaining;
 
-int cli_explain_check(const cli_args *a) {
+int cli_explain_check(const cli_args *a, const char *const *others) {
     if (!cli_ending_is(cli_text(a, "output"), ".html")) return qkv_status_exit_code(QKV_USAGE);
+    for (; cli_flag(a, "explain") && *others; others++)
+        if (cli_given(a, *others))
+            return cli_usage_error("--explain explains the one answer; it takes no --%s", *others);
     if (cli_flag(a, "explain")) return 0;
     if (cli_given(a, "by")) return cli_usage_error("--by says how to explain: --explain");
     if (cli_given(a, "output"))

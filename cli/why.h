@@ -21,7 +21,8 @@
 /* Explains the answers to the texts that are arguments behind the first, or else to the lines on
  * stdin; the exit code. */
 int cli_explain_run(const cli_args *a, const qkv_text_model *m);
-/* Refuses options that are for --explain where that is not given; 0: fine. */
-int cli_explain_check(const cli_args *a);
+/* Refuses options that are for --explain where that is not given, and where it is the `others`
+ * (names, NULL at the end), which say how answers are printed; 0: fine. */
+int cli_explain_check(const cli_args *a, const char *const *others);
 
 #endif

@@ -62,6 +62,7 @@ grep -q '^<!doctype html>' why.html && ! grep -q 'http' why.html && ! grep -q '<
 [ "$(grep -c '</script>' why.html)" -eq 1 ] || fail "a text closed the script"
 wants 2 'cannot write ".svg" files, only .html' "$qkv" classify c --explain -o why.svg "a film"
 wants 2 '--explain' "$qkv" classify c -o why.html "a film"
+wants 2 'it takes no --top' "$qkv" classify c --explain --top 2 "a film"
 wants 2 '--explain' "$qkv" classify c --by occlusion "a film"
 
 # ---- a tagger: each word's label ----

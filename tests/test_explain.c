@@ -275,6 +275,44 @@ static void words_are_places_of_the_text(void **state) {
     }
 }
 
+/* Both texts of a pair: words of either, and characters with the line end between. */
+static void pairs_are_explained(void **state) {
+    (void)state;
+    static const char asked[] = "one two\tthree  one";
+    static const uint32_t places[][2] = {{0, 3}, {4, 7}, {8, 13}, {15, 18}};
+    static qkv_train_row rows[40];
+    for (int i = 0; i < 40; i++) {
+        const char *second = i % 3 ? "three four" : "one four";
+        rows[i] = (qkv_train_row){.label = {i % 3 ? "differ" : "same", i % 3 ? 6 : 4},
+                                  .text = {"one two", 7},
+                                  .second = {second, strlen(second)}};
+    }
+    static const char *const set[] = {"arch=transformer",  "d_model=16", "layers=1",
+                                      "heads=2",           "d_ff=24",    "max_len=40",
+                                      "steps=4",           "ngrams=2",   "vocab_size=300",
+                                      "ngram_chars=4",     "dropout=0",  "batch_tokens=256",
+                                      "ngram_buckets=900", NULL};
+    char out[128];
+    snprintf(out, sizeof out, "%s/pairs", folder);
+    assert_ok(qkv_train(&(qkv_train_request){
+        .task = "classify", .rows = rows, .n_rows = 40, .out = out, .set = set}));
+    qkv_text_model *m;
+    qkv_explanations e;
+    assert_ok(qkv_text_model_open(out, &m));
+    assert_ok(qkv_explain(m, &(qkv_text){asked, strlen(asked)}, QKV_EXPLAIN_GRADIENTS, &e));
+    check_sums("a pair", &e.at[0]);
+    assert_int_equal(e.at[0].n, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(e.at[0].words[i].begin, places[i][0]);
+        assert_int_equal(e.at[0].words[i].end, places[i][1]);
+        assert_true(e.at[0].words[i].ngrams != 0);
+    }
+    qkv_explanations_free(&e);
+    assert_fails(qkv_explain(m, &(qkv_text){"one", 3}, QKV_EXPLAIN_GRADIENTS, &e), QKV_USAGE,
+                 "no TAB");
+    qkv_text_model_close(m);
+}
+
 /* ---- a model that has learned ---- */
 
 /* Whether a text has the word "good" decides; both ways of explaining find it. */
@@ -436,6 +474,7 @@ int main(void) {
         cmocka_unit_test(ngrams_weigh_what_they_add),
         cmocka_unit_test(an_ngram_is_shared_to_its_words),
         cmocka_unit_test(words_are_places_of_the_text),
+        cmocka_unit_test(pairs_are_explained),
         cmocka_unit_test(a_planted_word_is_found),
         cmocka_unit_test(same_bits_on_any_threads),
         cmocka_unit_test(a_megabyte),
