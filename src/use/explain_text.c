@@ -177,20 +177,40 @@ static qkv_tensor *run_head(qkv_explaining *x, const int32_t *rows, int64_t n) {
 
 /* ---- heads ---- */
 
-static qkv_status explain_class(gathering *g, qkv_explaining *x) {
+/* Of a kind of head: how its answers are explained, and where a text has one row which those are:
+ * `choose` says of at most n answers what is explained, its lead and its probability; it may
+ * destroy the n outputs. */
+typedef struct explainer {
+    qkv_status (*explain)(gathering *g, qkv_explaining *x, const struct explainer *how);
+    size_t (*choose)(real *y, int64_t n, answer *out);
+} explainer;
+
+/* A classifier's one answer. */
+static size_t choose_class(real *y, int64_t n, answer *out) {
+    const int32_t best = largest(y, n, -1);
+    *out = (answer){.what = {best, largest(y, n, best), -1}};
+    out->lead = qkv_explained_value(&out->what, y);
+    qkv_kern_get()->softmax(y, y, 1, n);
+    out->probability = (double)y[best];
+    return 1;
+}
+
+/* The answers that a head with one row a text gives. */
+static qkv_status explain_chosen(gathering *g, qkv_explaining *x, const explainer *how) {
     x->text = g->text;
     QKV_TRY(find_words(x));
     QKV_TRY(read_text(x));
     const qkv_tensor *y = run_head(x, NULL, 0);
     QKV_TRY(qkv_tape_status(x->tape));
-    const int32_t best = largest(y->data, y->cols, -1);
-    answer a = {.what = {best, largest(y->data, y->cols, best), -1},
-                .end = (uint32_t)x->text.len,
-                .place = x->words.at};
-    a.lead = qkv_explained_value(&a.what, y->data);
-    qkv_kern_get()->softmax(y->data, y->data, y->rows, y->cols);
-    a.probability = (double)y->data[best];
-    return explain_answer(g, x, &a);
+    answer *all = qkv_arena_alloc(&x->memory, (size_t)y->cols * sizeof *all);
+    if (!all) return QKV_FAILED;
+    const size_t n = how->choose(y->data, y->cols, all);
+    for (size_t i = 0; i < n; i++) {
+        all[i].end = (uint32_t)x->text.len;
+        all[i].place = x->words.at;
+        QKV_TRY(explain_answer(g, x, &all[i]));
+    }
+    return QKV_OK;
 }
 
 /* The words of a part: those of the text as it was given that lie at `place`. */
@@ -240,7 +260,8 @@ static qkv_status explain_words(gathering *g, qkv_explaining *x, const qkv_spell
     return QKV_OK;
 }
 
-static qkv_status explain_tags(gathering *g, qkv_explaining *x) {
+static qkv_status explain_tags(gathering *g, qkv_explaining *x, const explainer *how) {
+    (void)how;
     qkv_spelled all;
     qkv_tag_parts parts = {0};
     qkv_status status = qkv_tag_spell(g->text, false, g->memory, &all);
@@ -250,9 +271,9 @@ static qkv_status explain_tags(gathering *g, qkv_explaining *x) {
     return status;
 }
 
-static qkv_status (*const explainers[])(gathering *g, qkv_explaining *x) = {
-    [QKV_HEAD_CLASSES] = explain_class,
-    [QKV_HEAD_TAGS] = explain_tags,
+static const explainer explainers[] = {
+    [QKV_HEAD_CLASSES] = {explain_chosen, choose_class},
+    [QKV_HEAD_TAGS] = {explain_tags, NULL},
 };
 
 /* ---- the public face ---- */
@@ -260,7 +281,7 @@ static qkv_status (*const explainers[])(gathering *g, qkv_explaining *x) = {
 static qkv_status explain(gathering *g, const qkv_text_model *m, const qkv_text *text,
                           qkv_explaining *x) {
     const qkv_head_kind head = qkv_task_of(qkv_model_config(m->model))->shape.head;
-    if ((size_t)head >= sizeof explainers / sizeof *explainers || !explainers[head])
+    if ((size_t)head >= sizeof explainers / sizeof *explainers || !explainers[head].explain)
         return qkv_fail(QKV_USAGE,
                         "this model was trained to %s: only answers of classifiers and taggers are "
                         "explained; qkv attention shows what others look at",
@@ -272,7 +293,7 @@ static qkv_status explain(gathering *g, const qkv_text_model *m, const qkv_text 
     g->text = (qkv_text){own, text->len};
     QKV_TRY(qkv_text_model_plain(m, &x->plain));
     QKV_TRY(qkv_text_model_take_tape(m, &x->tape));
-    const qkv_status status = explainers[head](g, x);
+    const qkv_status status = explainers[head].explain(g, x, &explainers[head]);
     qkv_text_model_give_tape(m, x->tape);
     return status;
 }
