@@ -26,10 +26,14 @@
 #include <string.h>
 
 enum {
-    POINTS = 8,  /* of a stretch */
-    ROWS = 2048, /* tokens run at once: bounds the memory */
+    POINTS = 8, /* of a stretch */
+    /* tokens run at once, which bound the memory: of large models, of small ones; and their numbers
+     * (a layer's activations are some twenty times as many) */
+    FEW_ROWS = 512,
+    MANY_ROWS = 8192,
+    NUMBERS = 1 << 21,
     /* gradients, which bound the time: of long texts, of short ones; and tokens of all passes */
-    FEW_PASSES = 1024,
+    FEW_PASSES = 512,
     MANY_PASSES = 8192,
     PASSED_TOKENS = 1 << 18
 };
@@ -268,13 +272,21 @@ static qkv_status by_occlusion(path *p) {
 
 /* ---- all of it ---- */
 
+static int32_t most_copies(const qkv_explaining *x, int64_t len, int64_t width) {
+    const int64_t layers = qkv_model_config(x->plain)->encoder_layers;
+    int64_t rows = NUMBERS / (width * (layers < 1 ? 1 : layers));
+    if (rows < FEW_ROWS) rows = FEW_ROWS;
+    if (rows > MANY_ROWS) rows = MANY_ROWS;
+    return rows < 2 * len ? 1 : (int32_t)(rows / len);
+}
+
 /* Both ends of the way of each token. */
 static qkv_status prepare(path *p) {
     qkv_explaining *x = p->x;
     const qkv_tensor *table = qkv_model_embeddings(x->plain);
     p->len = (int64_t)x->e.n;
     p->width = table->cols;
-    p->copies = p->len < ROWS / 2 ? (int32_t)(ROWS / p->len) : 1;
+    p->copies = most_copies(x, p->len, p->width);
     const size_t row = (size_t)p->width * sizeof(real), all = (size_t)p->len * row;
     p->from = qkv_arena_zalloc(&x->memory, all);
     p->by = qkv_arena_zalloc(&x->memory, all);
