@@ -39,7 +39,10 @@ static const qkv_setting rows[] = {
 };
 
 qkv_settings qkv_config_settings(qkv_config *config) {
-    return (qkv_settings){.rows = rows, .n = sizeof rows / sizeof *rows, .values = config};
+    return (qkv_settings){.rows = rows,
+                          .n = sizeof rows / sizeof *rows,
+                          .values = config,
+                          .seldom = offsetof(qkv_config, cut)};
 }
 
 void qkv_config_default(qkv_config *config) {

@@ -47,6 +47,11 @@ qkv_status qkv_config_set(qkv_config *config, const char *key, const char *value
 qkv_position_kind qkv_config_position(const qkv_config *c, bool decoder);
 qkv_pattern_kind qkv_config_pattern(const qkv_config *c, bool decoder);
 
+/* Tokens to which a text is cut. */
+static inline int64_t qkv_config_longest(const qkv_config *c) {
+    return c->cut && c->cut < c->max_len ? c->cut : c->max_len;
+}
+
 /* Fills what stands for "derived from the others" and refuses what makes no sense, with the reason
  * and what to use. */
 qkv_status qkv_config_resolve(const qkv_config *config, qkv_config *out);

@@ -68,6 +68,10 @@ static qkv_status bind(const qkv_safetensors *file, qkv_param *p) {
     if (!has_shape(from, p->spec.vector ? p->spec.rows * p->spec.cols : p->spec.rows,
                    p->spec.vector ? 1 : p->spec.cols))
         return refuse(p, "another shape than the model wants");
+    return qkv_weights_bind(p, from);
+}
+
+qkv_status qkv_weights_bind(qkv_param *p, const qkv_stored *from) {
     const uintptr_t place = (uintptr_t)from->data;
     if (p->spec.narrow && from->dtype == QKV_DTYPE_BF16 && place % sizeof(uint16_t) == 0) {
         qkv_param_bind_weight(p, &(qkv_weight){.format = QKV_WEIGHT_BF16,

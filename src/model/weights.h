@@ -21,6 +21,8 @@ typedef struct qkv_weights_taken {
  * The names in *out are to be freed in any case. */
 qkv_status qkv_weights_take(qkv_params *params, const char *path, qkv_weights_taken *out);
 void qkv_weights_taken_free(qkv_weights_taken *t);
+/* Counts a parameter that was found, or was not. */
+void qkv_weights_note(qkv_weights_taken *t, const char *name, bool found);
 
 /* Binds every parameter to the file, which stays open: floats are read where they lie; bf16, int8
  * and int4 matrices as qkv_weights_quantize wrote them; other float types are converted. Nothing is
@@ -31,6 +33,10 @@ qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors
  * are quantized to reals of its own; but tables that stand beside the rest (`fixed`) stay out
  * then. */
 qkv_status qkv_weights_plain(const qkv_params *from, qkv_params *to);
+
+/* The same of one parameter and a tensor of floats of its size: where it lies, if it can be read
+ * there, else as a copy. The tensor's file must stay open. */
+qkv_status qkv_weights_bind(qkv_param *p, const qkv_stored *from);
 
 /* Refuses parameters that are NaN or infinite, by name and element. */
 qkv_status qkv_weights_check(const qkv_params *params);

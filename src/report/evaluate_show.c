@@ -3,7 +3,9 @@
 #include "report/show.h"
 #include "draw/text_table.h"
 
-enum { MOST_COLUMNS = 12 }; /* classes up to which the table of answers is shown */
+#include <string.h>
+
+enum { MOST_COLUMNS = 10 /* classes up to which the table of answers is shown */, WIDTH = 80 };
 
 /* ---- JSON ---- */
 
@@ -96,25 +98,37 @@ static qkv_status classes_table(const char *what, const qkv_class_score *rows, s
         qkv_table_cell(&t, "%.4f", r.f1);
         qkv_table_cell(&t, "%lld", (long long)r.support);
     }
-    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = 100}, out);
+    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = WIDTH}, out);
     qkv_table_free(&t);
     return status;
 }
 
+/* What fits of a label above a column of numbers. */
+static void put_short(qkv_table *t, const char *label, int columns) {
+    qkv_buf text = {0};
+    const int width = qkv_text_width(label, strlen(label));
+    qkv_text_fit(&text, label, strlen(label), width < columns ? width : columns, false);
+    qkv_table_cell(t, "%s", text.data ? text.data : "");
+    qkv_buf_free(&text);
+}
+
 /* Rows are the true classes, columns the answers. */
 static qkv_status confusion_table(const qkv_evaluation *e, qkv_buf *out) {
+    enum { CORNER = 15, LEAST = 4 };
+    const int room = (WIDTH - CORNER) / (int)e->n_classes - 2;
     char align[MOST_COLUMNS + 2] = "l";
     for (size_t k = 0; k < e->n_classes; k++) align[k + 1] = 'r';
     qkv_table t = qkv_table_begin(align);
     qkv_table_cell(&t, "true \\ answered");
-    for (size_t k = 0; k < e->n_classes; k++) qkv_table_cell(&t, "%s", e->classes[k].label);
+    for (size_t k = 0; k < e->n_classes; k++)
+        put_short(&t, e->classes[k].label, room < LEAST ? LEAST : room);
     for (size_t k = 0; k < e->n_classes; k++) {
-        qkv_table_cell(&t, "%s", e->classes[k].label);
+        put_short(&t, e->classes[k].label, CORNER);
         for (size_t i = 0; i < e->n_classes; i++)
             qkv_table_cell(&t, "%lld", (long long)e->confusion[k * e->n_classes + i]);
     }
     qkv_buf_putc(out, '\n');
-    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = 100}, out);
+    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = WIDTH}, out);
     qkv_table_free(&t);
     return status;
 }

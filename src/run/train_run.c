@@ -30,7 +30,9 @@ static qkv_status assign_init(qkv_run *r) {
     qkv_config_default(&usual);
     QKV_TRY(qkv_folder_read_config(r->request->init, &r->config, NULL));
     const qkv_recipe *recipe = r->task->recipe;
+    r->config.weights = QKV_WEIGHT_F32;
     r->goes_on = qkv_task_of(&r->config) == r->task;
+    if (!r->goes_on) r->config.unit = false; /* of vectors that are compared, not classified */
     if (!recipe->regularizer || r->goes_on) return QKV_OK;
     QKV_TRY(qkv_config_preset(&usual, recipe->regularizer));
     r->config.ngrams = usual.ngrams;
@@ -189,35 +191,42 @@ static qkv_status settle_pairs(qkv_run *r) {
 /* In this order: the run's own (resuming; `own` NULL: there is no folder), that of the model to
  * start from, a file, a kind to train. */
 static qkv_status get_tokenizer(qkv_run *r, const char *own) {
-    qkv_buf path = {0};
     if (own && qkv_file_exists(own)) {
         QKV_TRY(qkv_tokenizer_open(own, &r->tokenizer));
     } else if (r->request->init) {
-        qkv_status status = qkv_folder_find(r->request->init, QKV_PART_TOKENIZER, &path);
-        if (status == QKV_OK) status = qkv_tokenizer_open(path.data, &r->tokenizer);
-        qkv_buf_free(&path);
-        QKV_TRY(status);
+        QKV_TRY(qkv_folder_open_tokenizer(r->request->init, &r->tokenizer));
     } else {
         QKV_TRY(train_tokenizer(r));
     }
-    r->config.vocab_size = (int64_t)qkv_tokenizer_size(r->tokenizer);
+    /* A model to start from may have more rows than its tokenizer has tokens. */
+    const int64_t tokens = (int64_t)qkv_tokenizer_size(r->tokenizer);
+    if (!r->request->init || r->config.vocab_size < tokens) r->config.vocab_size = tokens;
     QKV_TRY(settle_pairs(r));
     return own && !qkv_file_exists(own) ? qkv_tokenizer_save(r->tokenizer, own) : QKV_OK;
 }
 
 /* ---- ids ---- */
 
+/* Running text gets a row that begins where the part of it that is held out does. */
+static qkv_status hold_out_end(qkv_run *r) {
+    const int64_t bytes = corpus_bytes(&r->corpus);
+    r->first_held = r->corpus.n;
+    if (r->has_valid_corpus || r->corpus.shape != QKV_CORPUS_STREAM) return QKV_OK;
+    const int64_t held = qkv_recipe_held_out_end(bytes, r->train.valid_share);
+    return held ? qkv_corpus_cut(&r->corpus, bytes - held, &r->first_held) : QKV_OK;
+}
+
 /* Rows of the training data that are held out: a keyed choice, or the end of running text. */
 static void hold_out(const qkv_run *r, bool *train, bool *valid) {
     const size_t n = r->corpus.n;
     const bool stream = r->corpus.shape == QKV_CORPUS_STREAM;
-    const qkv_held_out held = qkv_recipe_held_out((int64_t)n, r->train.valid_share, stream);
+    const qkv_held_out held = qkv_recipe_held_out((int64_t)n, r->train.valid_share);
     const qkv_rng rng = {.seed = (uint64_t)r->train.seed, .stream = 0x73706c6974};
     const size_t rows = r->has_valid_corpus ? 0 : (size_t)held.rows, block = (size_t)held.block,
                  blocks = (n + block - 1) / block;
     for (size_t i = 0; i < n; i++) {
-        const size_t place = stream ? n - 1 - i : block * qkv_rng_permute(rng, blocks, i / block);
-        valid[i] = place < rows;
+        valid[i] =
+            stream ? i >= r->first_held : block * qkv_rng_permute(rng, blocks, i / block) < rows;
         train[i] = !valid[i];
     }
 }
@@ -262,6 +271,7 @@ static qkv_status find_rows(qkv_run *r, const bool *take) {
 
 static qkv_status make_ids(qkv_run *r) {
     qkv_tokenise_counts counts;
+    QKV_TRY(hold_out_end(r));
     bool *take = qkv_zalloc(2 * r->corpus.n, sizeof *take), *held = take + r->corpus.n;
     if (!take) return QKV_FAILED;
     const qkv_companion *companion;
@@ -371,20 +381,18 @@ static qkv_status prepare_ranks(qkv_run *r, const qkv_train_request *request) {
 /* Weights of another model, where names and shapes agree;
  * says which were not there and which are of no use. */
 static qkv_status take_weights(qkv_run *r) {
-    qkv_buf path = {0};
-    qkv_weights_taken t = {0};
-    qkv_status status = qkv_folder_find(r->request->init, QKV_PART_WEIGHTS, &path);
-    if (status == QKV_OK) status = qkv_weights_take(qkv_model_params(r->model), path.data, &t);
+    const char *const from = r->request->init;
+    qkv_weights_taken t;
+    qkv_status status = qkv_folder_take_weights(from, qkv_model_params(r->model), &t);
     if (status == QKV_OK && t.taken == 0)
-        status = qkv_fail(QKV_USAGE, "%s: no tensor fits this model", path.data);
+        status = qkv_fail(QKV_USAGE, "%s: no tensor fits this model", from);
     if (status == QKV_OK)
         status =
             qkv_run_note(r, "start     %zu of %zu tensors from %s%s%s", t.taken, t.taken + t.fresh,
-                         path.data, t.fresh ? "; new: " : "", t.fresh ? t.fresh_names.data : "");
+                         from, t.fresh ? "; new: " : "", t.fresh ? t.fresh_names.data : "");
     if (status == QKV_OK && t.unused)
         status = qkv_run_note(r, "          not used of it: %s", t.unused_names.data);
     qkv_weights_taken_free(&t);
-    qkv_buf_free(&path);
     return status;
 }
 

@@ -98,8 +98,8 @@ qkv_tokenise_spec qkv_tokenise_spec_of(const qkv_config *config) {
                                .join = task->stream,
                                .columns = columns_of(config),
                                .max_tokens = task->stream        ? 0
-                                             : task->framing.own ? config->max_len - 1
-                                                                 : config->max_len};
+                                             : task->framing.own ? qkv_config_longest(config) - 1
+                                                                 : qkv_config_longest(config)};
 }
 
 /* Where a tokenizer has no mark of the beginning, that of the end stands for it. */
