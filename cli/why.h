@@ -1,4 +1,4 @@
-/* --explain: why an answer was given, for classify and tag. */
+/* --explain: why an answer was given, for classify, rate and tag. */
 #ifndef QKV_CLI_WHY_H
 #define QKV_CLI_WHY_H
 
@@ -7,7 +7,7 @@
 #define CLI_OPTION_EXPLAIN                                                                         \
     {.name = "explain",                                                                            \
      .kind = CLI_FLAG,                                                                             \
-     .help = "why: what each word added to the answer's lead over the runner-up"},                 \
+     .help = "why: what each word added to the answer (its lead over the runner-up)"},             \
         {.name = "by",                                                                             \
          .kind = CLI_CHOICE,                                                                       \
          .value = "gradients|occlusion",                                                           \

@@ -689,10 +689,10 @@ typedef struct qkv_explain_ngram {
 typedef struct qkv_explanation {
     qkv_text text;
     uint32_t begin, end; /* of a tagger: the word that was labelled; else the whole text */
-    const char *label;   /* the answer, */
-    const char *against; /* and the runner-up, over which it has this lead, */
-    double lead;         /* a difference of logits; NULL: the answer's output is the lead */
-    double probability;
+    const char *label;   /* the answer; NULL: a number, which is the lead, */
+    const char *against; /* and the runner-up (NULL: there is none), over which it has this */
+    double lead;         /* lead, a difference of logits */
+    double probability;  /* NaN: of a number */
     const qkv_explain_word *words;
     size_t n;
     const qkv_explain_ngram *ngrams; /* those of several tokens, or of characters, with the largest
@@ -705,13 +705,13 @@ typedef struct qkv_explanation {
 } qkv_explanation;
 
 typedef struct qkv_explanations {
-    const qkv_explanation *at; /* a classifier has one, a tagger one per word */
+    const qkv_explanation *at; /* one of a text; of a tagger one of each word */
     size_t n;
     void *memory;
 } qkv_explanations;
 
-/* Why the model answers as it does to a text: classifiers and taggers. Free with
- * qkv_explanations_free. May be called from several threads with one model. */
+/* Why the model answers as it does to a text: of classifiers, taggers, and models that rate. Free
+ * with qkv_explanations_free. May be called from several threads with one model. */
 QKV_API qkv_status qkv_explain(const qkv_text_model *m, const qkv_text *text, qkv_explain_by how,
                                qkv_explanations *out);
 QKV_API void qkv_explanations_free(qkv_explanations *e);

@@ -65,6 +65,14 @@ wants 2 '--explain' "$qkv" classify c -o why.html "a film"
 wants 2 'it takes no --top' "$qkv" classify c --explain --top 2 "a film"
 wants 2 '--explain' "$qkv" classify c --by occlusion "a film"
 
+# ---- a number ----
+sed 's/^good/9/; s/^bad/2/; s/^odd/5/' rows.tsv >numbers.tsv
+"$qkv" train rate --train numbers.tsv --out n $size --epochs 4 -q 2>err || fail "train rate"
+works rate n --explain "the film was fine 3"
+head -n 1 out | grep -Eq '^[0-9.]+$' && sed -n 3p out | grep -q '^  fine  *+' || { cat out; fail "rate --explain"; }
+works rate n --explain --json "the film was dull 3"
+grep -Eq '^\{"number":[0-9.]+,"lead":[0-9.]+,"words":\[' out && sums out || { cat out; fail "rate --explain --json"; }
+
 # ---- a tagger: each word's label ----
 echo 'Anna saw New York' | "$qkv" tag t --explain >out || fail "tag --explain"
 [ "$(grep -c ' over ' out)" -eq 4 ] && grep -Eq '^York: [A-Z-]+ ' out || { cat out; fail "tag --explain"; }

@@ -102,6 +102,7 @@ static void parts_sum_for_every_encoder(void **state) {
         "task=classify arch=lstm",
         "task=classify arch=gru pool=max",
         "task=classify arch=gru ngrams=2 ngram_chars=4 ngram_buckets=900 encoder_vote=2",
+        "task=rate rate_mean=5 rate_deviation=30 ngrams=2 ngram_chars=3 ngram_buckets=500",
         "task=tag arch=gru",
         "task=tag position=rope",
     };
@@ -458,7 +459,7 @@ static void others_are_refused(void **state) {
     qkv_explanations e;
     qkv_model *before = exchange(tiny_sharp_model("vocab_size=300 task=lm", 1));
     assert_fails(qkv_explain(model, &(qkv_text){"one", 3}, QKV_EXPLAIN_GRADIENTS, &e), QKV_USAGE,
-                 "only answers of classifiers and taggers");
+                 "only answers of classify, rate and tag");
     qkv_model_free(exchange(before));
     before = exchange(tiny_sharp_model(SIZES "task=classify arch=gru", 1));
     qkv_attention_parts a;

@@ -212,14 +212,17 @@ static void put_name(const char *name, size_t len, bool bold, qkv_ink ink, qkv_b
     qkv_buf_puts(out, bold && ink.colour ? "\033[0m" : "");
 }
 
-/* "NUM 0.9812, +4.313 over DESC"; of a word "Paris: B-LOC 0.9982, …" */
+/* "NUM 0.9812, +4.313 over DESC"; of a word "Paris: B-LOC 0.9982, …"; a number */
 static void put_head(const qkv_explanation *e, qkv_ink ink, qkv_buf *out) {
     if (e->begin > 0 || e->end < e->text.len) {
         put_name(e->text.data + e->begin, e->end - e->begin, false, ink, out);
         qkv_buf_puts(out, ": ");
     }
-    put_name(e->label, strlen(e->label), true, ink, out);
-    qkv_buf_printf(out, " %.4f, %+.3f", e->probability, e->lead);
+    char number[40];
+    snprintf(number, sizeof number, "%.6g", e->lead);
+    const char *answer = e->label ? e->label : number;
+    put_name(answer, strlen(answer), true, ink, out);
+    if (e->label) qkv_buf_printf(out, " %.4f, %+.3f", e->probability, e->lead);
     if (e->against) {
         qkv_buf_puts(out, " over ");
         put_name(e->against, strlen(e->against), false, ink, out);

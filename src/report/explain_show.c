@@ -47,8 +47,12 @@ static void put_line(const qkv_explanation *e, qkv_buf *out) {
     qkv_json_out j = qkv_json_begin(out, 0);
     qkv_json_open(&j, '{');
     if (e->begin > 0 || e->end < e->text.len) put_place(e, e->begin, e->end, &j);
-    qkv_put_text(&j, "label", e->label);
-    qkv_put_real(&j, "probability", e->probability, 6);
+    if (e->label) {
+        qkv_put_text(&j, "label", e->label);
+        qkv_put_real(&j, "probability", e->probability, 6);
+    } else {
+        qkv_put_real(&j, "number", e->lead, 7);
+    }
     if (e->against) qkv_put_text(&j, "against", e->against);
     qkv_put_real(&j, "lead", e->lead, 9);
     put_words(e, &j);

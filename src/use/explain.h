@@ -9,15 +9,18 @@
 
 #include "use/predict.h"
 
-/* The number that is explained: output `plus` of a row of the head, less output `minus`. A head
- * with one output, or one that answers yes or no to each label, has no `minus`: −1. */
+/* The number that is explained: output `plus` of a row of the head, less output `minus`, scaled and
+ * shifted. A head with one output has no `minus`: −1. */
 typedef struct qkv_explained {
     int32_t plus, minus;
+    double scale, shift;
     int64_t token; /* of a tagger: the token whose row it is; −1: a text has one row */
 } qkv_explained;
 
-static inline double qkv_explained_value(const qkv_explained *what, const real *outputs) {
-    return (double)outputs[what->plus] - (what->minus < 0 ? 0 : (double)outputs[what->minus]);
+/* What outputs add to it: of one voter, or (with the shift) of all. */
+static inline double qkv_explained_part(const qkv_explained *what, const real *outputs) {
+    const double less = what->minus < 0 ? 0 : (double)outputs[what->minus];
+    return what->scale * ((double)outputs[what->plus] - less);
 }
 
 /* A text as it is explained: its words, and where its tokens and bytes belong. */
@@ -45,7 +48,7 @@ void qkv_explain_share(const qkv_explaining *x, double *to, uint32_t begin, uint
 /* ---- the encoder ---- */
 
 typedef struct qkv_explain_path {
-    real factor;       /* what the encoder's outputs count */
+    double factor;     /* what the encoder's outputs count */
     double lead;       /* the answer's, all voters together, */
     double others;     /* and what the words add to it through other voters */
     double start, end; /* out: the encoder's lead where the path begins, and at the text */

@@ -136,7 +136,7 @@ static qkv_status weigh_votes(const counting *c, const qkv_explained *what, doub
     for (int64_t i = 0; i < n; i++) {
         qkv_model_ngram_weights(model, rows[i], w);
         c->votes[i] =
-            (vote){.lead = factor * (double)counts[i] * qkv_explained_value(what, w), .first = -1};
+            (vote){.lead = factor * (double)counts[i] * qkv_explained_part(what, w), .first = -1};
     }
     qkv_free(w);
     return QKV_OK;

@@ -109,8 +109,8 @@ static qkv_tensor *leads(path *p, int32_t n, const qkv_tokens *batch) {
     real *sign = qkv_tape_alloc(t, NULL, (size_t)y->cols * sizeof *sign);
     if (!sign || qkv_tape_stopped(t)) return &t->nothing;
     memset(sign, 0, (size_t)y->cols * sizeof *sign);
-    sign[what->plus] = p->spec->factor;
-    if (what->minus >= 0) sign[what->minus] = -p->spec->factor;
+    sign[what->plus] = (real)(p->spec->factor * what->scale);
+    if (what->minus >= 0) sign[what->minus] = -sign[what->plus];
     y = qkv_linear(t, y, qkv_tensor_wrap(t, sign, 1, y->cols), NULL, QKV_ACT_NONE);
     return qkv_tensor_reshape(t, y, 1, n);
 }
@@ -205,9 +205,9 @@ static bool good(const stretches *all, double tolerance, size_t *worst) {
 }
 
 /* Half of a hundredth of what the parts are compared with, but not less than floats can tell. */
-static double tolerance_of(const qkv_explain_path *s) {
+static double tolerance_of(const qkv_explain_path *s, double scale) {
     const double added = s->end - s->start + s->others;
-    return fmax(0.005 * fmin(fabs(s->lead), fabs(added)), 1e-5 * fmax(1, fabs(s->end)));
+    return fmax(0.005 * fmin(fabs(s->lead), fabs(added)), 1e-5 * fmax(scale, fabs(s->end)));
 }
 
 static int64_t most_passes(const path *p) {
@@ -216,7 +216,7 @@ static int64_t most_passes(const path *p) {
 }
 
 static qkv_status integrate_all(path *p, stretches *all) {
-    const double tolerance = tolerance_of(p->spec);
+    const double tolerance = tolerance_of(p->spec, p->what->scale);
     const int64_t most = most_passes(p);
     size_t worst;
     QKV_TRY(add_stretch(p, all, (stretch){0, 1, p->spec->start, p->spec->end, NULL, 0}));

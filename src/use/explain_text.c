@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "text/unicode.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- words ---- */
@@ -107,8 +108,12 @@ typedef struct answer {
     const qkv_text_word *place; /* of each of x->words in the text as it was given */
 } answer;
 
-static const char *copy_label(gathering *g, const qkv_labels *labels, int32_t i) {
-    return i < 0 ? NULL : qkv_arena_strndup(g->memory, labels->names[i], strlen(labels->names[i]));
+/* NULL: no such label, of a model that answers with a number. */
+static qkv_status copy_label(gathering *g, const qkv_labels *labels, int32_t i, const char **out) {
+    *out = NULL;
+    if (i < 0 || i >= labels->n) return QKV_OK;
+    *out = qkv_arena_strndup(g->memory, labels->names[i], strlen(labels->names[i]));
+    return *out ? QKV_OK : QKV_FAILED;
 }
 
 static qkv_status put_result(gathering *g, const qkv_explaining *x, const answer *a,
@@ -117,14 +122,13 @@ static qkv_status put_result(gathering *g, const qkv_explaining *x, const answer
     qkv_explain_ngram *ngrams = qkv_arena_alloc(g->memory, (votes->n + 1) * sizeof *ngrams);
     qkv_explanation r = {.text = g->text, .begin = a->begin, .end = a->end, .lead = a->lead};
     if (!words || !ngrams) return QKV_FAILED;
-    r.label = copy_label(g, &x->m->labels, a->what.plus);
-    r.against = copy_label(g, &x->m->labels, a->what.minus);
-    if (!r.label || (!r.against && a->what.minus >= 0)) return QKV_FAILED;
+    QKV_TRY(copy_label(g, &x->m->labels, a->what.plus, &r.label));
+    QKV_TRY(copy_label(g, &x->m->labels, a->what.minus, &r.against));
     r.probability = a->probability;
     r.words = words, r.n = x->words.n;
     r.ngrams = ngrams, r.n_ngrams = votes->n;
     r.votes = votes->largest != NULL;
-    r.start = path->start + votes->start;
+    r.start = path->start + votes->start + a->what.shift;
     r.passes = path->passes;
     r.rest = a->lead;
     if (votes->n) memcpy(ngrams, votes->largest, votes->n * sizeof *ngrams);
@@ -146,7 +150,7 @@ static qkv_status explain_answer(gathering *g, qkv_explaining *x, const answer *
     memset(x->encoder, 0, x->words.n * sizeof *x->encoder);
     memset(x->ngrams, 0, x->words.n * sizeof *x->ngrams);
     if (votes) {
-        path.factor = (real)(0.5 * c->encoder_vote);
+        path.factor = 0.5 * c->encoder_vote;
         QKV_TRY(qkv_explain_votes_run(x, &a->what, 0.5 * c->ngram_vote, g->how, &by_ngrams));
         path.others = by_ngrams.sum;
     }
@@ -182,16 +186,25 @@ static qkv_tensor *run_head(qkv_explaining *x, const int32_t *rows, int64_t n) {
  * destroy the n outputs. */
 typedef struct explainer {
     qkv_status (*explain)(gathering *g, qkv_explaining *x, const struct explainer *how);
-    size_t (*choose)(real *y, int64_t n, answer *out);
+    size_t (*choose)(const qkv_config *c, real *y, int64_t n, answer *out);
 } explainer;
 
 /* A classifier's one answer. */
-static size_t choose_class(real *y, int64_t n, answer *out) {
+static size_t choose_class(const qkv_config *c, real *y, int64_t n, answer *out) {
+    (void)c;
     const int32_t best = largest(y, n, -1);
-    *out = (answer){.what = {best, largest(y, n, best), -1}};
-    out->lead = qkv_explained_value(&out->what, y);
+    *out = (answer){.what = {best, largest(y, n, best), 1, 0, -1}};
+    out->lead = qkv_explained_part(&out->what, y);
     qkv_kern_get()->softmax(y, y, 1, n);
     out->probability = (double)y[best];
+    return 1;
+}
+
+/* A number is a lead over none, in the units that it was learned in. */
+static size_t choose_number(const qkv_config *c, real *y, int64_t n, answer *out) {
+    (void)n;
+    *out = (answer){.what = {0, -1, c->rate_deviation, c->rate_mean, -1}, .probability = NAN};
+    out->lead = qkv_explained_part(&out->what, y) + c->rate_mean;
     return 1;
 }
 
@@ -204,7 +217,7 @@ static qkv_status explain_chosen(gathering *g, qkv_explaining *x, const explaine
     QKV_TRY(qkv_tape_status(x->tape));
     answer *all = qkv_arena_alloc(&x->memory, (size_t)y->cols * sizeof *all);
     if (!all) return QKV_FAILED;
-    const size_t n = how->choose(y->data, y->cols, all);
+    const size_t n = how->choose(qkv_model_config(x->m->model), y->data, y->cols, all);
     for (size_t i = 0; i < n; i++) {
         all[i].end = (uint32_t)x->text.len;
         all[i].place = x->words.at;
@@ -230,12 +243,12 @@ static qkv_status explain_part(gathering *g, qkv_explaining *x, const qkv_text_w
     if (!all) return QKV_FAILED;
     for (int64_t i = 0; i < n; i++) {
         const real *outputs = y->data + i * y->ld;
-        all[i] = (answer){.what = {label[i], largest(outputs, y->cols, label[i]), rows[i]},
+        all[i] = (answer){.what = {label[i], largest(outputs, y->cols, label[i]), 1, 0, rows[i]},
                           .probability = (double)probability[i],
                           .begin = place[i].begin,
                           .end = place[i].end,
                           .place = place};
-        all[i].lead = qkv_explained_value(&all[i].what, outputs);
+        all[i].lead = qkv_explained_part(&all[i].what, outputs);
     }
     for (int64_t i = 0; i < n; i++) QKV_TRY(explain_answer(g, x, &all[i]));
     return QKV_OK;
@@ -273,6 +286,7 @@ static qkv_status explain_tags(gathering *g, qkv_explaining *x, const explainer 
 
 static const explainer explainers[] = {
     [QKV_HEAD_CLASSES] = {explain_chosen, choose_class},
+    [QKV_HEAD_NUMBER] = {explain_chosen, choose_number},
     [QKV_HEAD_TAGS] = {explain_tags, NULL},
 };
 
@@ -283,7 +297,7 @@ static qkv_status explain(gathering *g, const qkv_text_model *m, const qkv_text 
     const qkv_head_kind head = qkv_task_of(qkv_model_config(m->model))->shape.head;
     if ((size_t)head >= sizeof explainers / sizeof *explainers || !explainers[head].explain)
         return qkv_fail(QKV_USAGE,
-                        "this model was trained to %s: only answers of classifiers and taggers are "
+                        "this model was trained to %s: only answers of classify, rate and tag are "
                         "explained; qkv attention shows what others look at",
                         qkv_text_model_task(m));
     if (text->len >= UINT32_MAX)

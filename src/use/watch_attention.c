@@ -147,7 +147,8 @@ static const char **target_names(looking *l, bool written) {
 static qkv_status no_attention(const qkv_text_model *m) {
     const qkv_config *c = qkv_model_config(m->model);
     const char *layers = c->arch == QKV_ARCH_LSTM ? "LSTMs" : "GRUs";
-    if (qkv_has_labels(qkv_task_of(c)->shape))
+    const qkv_shape shape = qkv_task_of(c)->shape;
+    if (qkv_has_labels(shape) || qkv_is_pooled(shape))
         return qkv_fail(QKV_USAGE,
                         "this model has no attention: its layers are %s; `qkv %s DIR --explain` "
                         "shows what each word added to its answer",
