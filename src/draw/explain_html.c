@@ -92,7 +92,10 @@ static void put_one(qkv_json_out *j, const qkv_explanation *e) {
     put_number(j, "most", qkv_explain_largest(e));
     qkv_json_put_key(j, "exact");
     qkv_json_put_bool(j, e->passes > 0);
-    if (e->begin > 0 || e->end < e->text.len) put(j, "about", e, e->begin, e->end);
+    if (e->begin > 0 || e->end < e->text.len) {
+        put(j, "about", e, e->begin, e->end);
+        put_number(j, "word", (double)word_at(e, e->begin));
+    }
     put_words(j, e);
     put_ngrams(j, e);
     qkv_json_close(j, '}');
