@@ -1,4 +1,5 @@
 /* What the names of columns say. */
+#include "base/utf8.h"
 #include "data/corpus.h"
 
 #include <string.h>
@@ -95,10 +96,7 @@ size_t qkv_column_number(const char *wanted) {
 
 /* A name as it is shown: short, and of one line. */
 static void put_name(qkv_buf *out, qkv_text name) {
-    size_t n = name.len;
-    if (n > 40) {
-        for (n = 38; n && (name.data[n] & 0xC0) == 0x80;) n--; /* not inside a character */
-    }
+    const size_t n = name.len > 40 ? qkv_utf8_start(name.data, 38) : name.len;
     qkv_buf_putc(out, '"');
     for (size_t i = 0; i < n; i++)
         qkv_buf_putc(out, (unsigned char)name.data[i] < ' ' ? ' ' : name.data[i]);

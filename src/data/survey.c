@@ -1,6 +1,7 @@
 /* Texts are told apart by 64 bits of hash. */
 #include "data/survey.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "data/duplicates.h"
 #include "data/lines.h"
 #include "text/unicode.h"
@@ -176,10 +177,8 @@ static void advise(const qkv_corpus *c, bool swapped, qkv_buf *out) {
 
 /* "a text that goes on and …" */
 static void put_short(qkv_buf *out, const char *text) {
-    size_t n = strlen(text);
-    const bool cut = n > 50;
-    if (cut)
-        for (n = 48; n && (text[n] & 0xC0) == 0x80;) n--;
+    const bool cut = strlen(text) > 50;
+    const size_t n = cut ? qkv_utf8_start(text, 48) : strlen(text);
     qkv_buf_printf(out, "\"%.*s%s\"", (int)n, text, cut ? "…" : "");
 }
 

@@ -176,7 +176,7 @@ static qkv_status find_state(qkv_loop *l, bool *found) {
     if (l->state.timed || l->state.steps > l->state.step) return QKV_OK;
     return qkv_fail(QKV_USAGE,
                     "the run there is finished, after %lld steps; these settings give it %lld: "
-                    "raise --epochs or --steps to go on from it, or begin anew with --overwrite",
+                    "raise --epochs or --steps to go on from it, or start over with --overwrite",
                     (long long)l->state.step, (long long)l->state.steps);
 }
 
