@@ -182,7 +182,7 @@ qkv_status qkv_weights_plain(const qkv_params *from, qkv_params *to) {
         const qkv_tensor *x = &from->list[i]->tensor;
         if (!x->weight)
             qkv_param_bind(to->list[i], x->data);
-        else if (!to->list[i]->spec.fixed)
+        else
             QKV_TRY(dequantize(to->list[i], x->weight));
     }
     return QKV_OK;

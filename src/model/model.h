@@ -47,7 +47,7 @@ qkv_params *qkv_model_params(qkv_model *m);
 qkv_status qkv_model_pack(qkv_model *m);
 
 /* For derivatives of a model in use: the same where all that is quantized is reals again; what is
- * not it shares with m, which must live as long. Without the n-grams. */
+ * not it shares with m, which must live as long. */
 qkv_status qkv_model_plain(const qkv_model *m, qkv_model **out);
 bool qkv_model_is_quantized(const qkv_model *m);
 /* The encoder's embedding table, (V, D). */

@@ -19,7 +19,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kern/weight.h"
 #include "model/parts.h"
 
 static const qkv_op ngrams_op = {.name = "ngrams"};
@@ -192,10 +191,7 @@ void qkv_ngram_places(const qkv_config *c, const qkv_ngram_text *text, const int
 
 void qkv_model_ngram_weights(const qkv_model *m, int64_t row, real *out) {
     const qkv_tensor *table = &m->head.ngrams->tensor;
-    if (table->weight)
-        qkv_weight_row_value(table->weight, row, 1, out);
-    else
-        memcpy(out, table->data + row * table->ld, (size_t)table->cols * sizeof *out);
+    memcpy(out, table->data + row * table->ld, (size_t)table->cols * sizeof *out);
 }
 
 /* ---- the logits ---- */

@@ -30,8 +30,7 @@ void qkv_weights_note(qkv_weights_taken *t, const char *name, bool found);
 qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors *file);
 
 /* Binds every parameter of `to`, declared as `from` was: to the values of `from`, and where those
- * are quantized to reals of its own; but tables that stand beside the rest (`fixed`) stay out
- * then. */
+ * are quantized to reals of its own. */
 qkv_status qkv_weights_plain(const qkv_params *from, qkv_params *to);
 
 /* The same of one parameter and a tensor of floats of its size: where it lies, if it can be read
