@@ -690,6 +690,72 @@ typedef struct qkv_attention_style {
 QKV_API qkv_status qkv_attention_show(const qkv_attention_parts *a,
                                       const qkv_attention_style *style, char **text);
 
+/* ---- why this answer ---- */
+
+/* How it is found out what a word added. */
+typedef enum qkv_explain_by {
+    QKV_EXPLAIN_GRADIENTS, /* integrated gradients, and the n-grams' own weights: parts that sum to
+                              the lead */
+    QKV_EXPLAIN_OCCLUSION  /* what is lost when a word alone is hidden: to check the other by */
+} qkv_explain_by;
+
+/* A word of the text, and what it added to the lead: against it where that is below 0. */
+typedef struct qkv_explain_word {
+    uint32_t begin, end; /* bytes of the text */
+    double weight;
+    double ngrams; /* of it, by the n-grams that the word is part of */
+} qkv_explain_word;
+
+/* An n-gram of the text that has a weight of its own; words have it as their share already. */
+typedef struct qkv_explain_ngram {
+    uint32_t begin, end; /* where it stands first */
+    double weight;
+    int32_t places;    /* where it stands in all */
+    bool characters;   /* of characters; else of tokens */
+    bool begins, ends; /* that the text begins before it, or ends behind it, is part of it */
+} qkv_explain_ngram;
+
+/* Why one answer was given. lead = Σ weights of words + rest. */
+typedef struct qkv_explanation {
+    qkv_text text;
+    uint32_t begin, end; /* of a tagger: the word that was labelled; else the whole text */
+    const char *label;   /* the answer; NULL: a number, which is the lead, */
+    const char *against; /* and the runner-up (NULL: there is none), over which it has this */
+    double lead;         /* lead, a difference of logits */
+    double probability;  /* NaN: of a number */
+    const qkv_explain_word *words;
+    size_t n;
+    const qkv_explain_ngram *ngrams; /* those of several tokens, or of characters, with the largest
+                                        weights, largest first */
+    size_t n_ngrams;
+    bool votes;   /* the model has n-grams */
+    double rest;  /* what no word has: */
+    double start; /* the lead of a text that says nothing (words without a meaning of their own), */
+    int64_t passes; /* and rest − start, the error, made small by so many gradients */
+} qkv_explanation;
+
+typedef struct qkv_explanations {
+    const qkv_explanation *at; /* one of a text; of a tagger one of each word */
+    size_t n;
+    void *memory;
+} qkv_explanations;
+
+/* Why the model answers as it does to a text: of classifiers, taggers, and models that rate. Free
+ * with qkv_explanations_free. May be called from several threads with one model. */
+QKV_API qkv_status qkv_explain(const qkv_text_model *m, const qkv_text *text, qkv_explain_by how,
+                               qkv_explanations *out);
+QKV_API void qkv_explanations_free(qkv_explanations *e);
+
+typedef struct qkv_explain_style {
+    qkv_show how; /* TABLE: for a terminal; JSON: an object a line; HTML: one page that needs
+                     nothing else */
+    bool colour;  /* terminal: words on coloured grounds */
+    int columns;  /* terminal: its width; 0: 80 */
+} qkv_explain_style;
+/* n explanations, of one text or of many. */
+QKV_API qkv_status qkv_explanations_show(const qkv_explanation *at, size_t n,
+                                         const qkv_explain_style *style, char **text);
+
 /* ---- vectors ---- */
 
 /* Numbers in the vector of a text: the model's width. */
