@@ -2,22 +2,11 @@
  * as 16-bit numbers in base64. */
 #include "draw/attention_page.h"
 #include "base/json.h"
+#include "draw/page_fill.h"
 
 #include <math.h>
-#include <string.h>
 
 extern const char qkv_attention_page[]; /* made from attention_page.html when building */
-
-static const char marker[] = "/*DATA*/null";
-
-/* JSON inside a script must not hold "</script"; '<' written as an escape is the same string. */
-static void put_script_safe(const qkv_buf *json, qkv_buf *out) {
-    for (size_t i = 0; i < json->len; i++)
-        if (json->data[i] == '<')
-            qkv_buf_puts(out, "\\u003c");
-        else
-            qkv_buf_putc(out, json->data[i]);
-}
 
 static void put_base64(const float *weights, size_t n, qkv_buf *out) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -40,6 +29,23 @@ static void put_names(qkv_json_out *j, const char *key, const char *const *names
     qkv_json_close(j, ']');
 }
 
+/* What each head says, and which one says most. */
+static void put_says(qkv_json_out *j, const qkv_attention_part *p) {
+    int32_t layer = 0, head = 0;
+    qkv_attention_most(p, &layer, &head);
+    qkv_json_put_key(j, "first");
+    qkv_json_open(j, '[');
+    qkv_json_put_int(j, layer);
+    qkv_json_put_int(j, head);
+    qkv_json_close(j, ']');
+    qkv_json_put_key(j, "says");
+    qkv_json_open(j, '[');
+    for (int32_t l = 0; l < p->layers; l++)
+        for (int32_t h = 0; h < p->heads; h++)
+            qkv_json_put_real(j, qkv_attention_head(p, l, h).says, 4);
+    qkv_json_close(j, ']');
+}
+
 static void put_part(qkv_json_out *j, const qkv_attention_part *p) {
     qkv_json_open(j, '{');
     qkv_json_put_key(j, "title");
@@ -50,6 +56,7 @@ static void put_part(qkv_json_out *j, const qkv_attention_part *p) {
     qkv_json_put_int(j, p->layers);
     qkv_json_put_key(j, "heads");
     qkv_json_put_int(j, p->heads);
+    put_says(j, p);
     put_names(j, "queries", p->query_names, p->queries);
     put_names(j, "keys", p->key_names, p->keys);
     qkv_buf weights = {0};
@@ -81,11 +88,5 @@ qkv_status qkv_attention_html(const qkv_attention_picture *p, qkv_buf *out) {
     for (size_t i = 0; i < p->n; i++) put_part(&j, &p->parts[i]);
     qkv_json_close(&j, ']');
     qkv_json_close(&j, '}');
-    const char *hole = strstr(qkv_attention_page, marker);
-    qkv_buf_add(out, qkv_attention_page, (size_t)(hole - qkv_attention_page));
-    put_script_safe(&json, out);
-    qkv_buf_puts(out, hole + sizeof marker - 1);
-    const qkv_status status = json.status;
-    qkv_buf_free(&json);
-    return status != QKV_OK ? status : out->status;
+    return qkv_page_fill(qkv_attention_page, &json, out);
 }
