@@ -38,6 +38,8 @@ typedef struct qkv_gguf_family {
     const qkv_gguf_key_row *keys;
 } qkv_gguf_family;
 
+/* Row i of the table; NULL past its end. */
+const qkv_gguf_family *qkv_gguf_family_at(size_t i);
 /* NULL (message set): it is not known. */
 const qkv_gguf_family *qkv_gguf_family_of(const char *name, size_t len);
 

@@ -156,6 +156,19 @@ static qkv_status check_keys(const gguf_file *g) {
     return QKV_OK;
 }
 
+/* A window counts the query itself; ours does not. */
+static qkv_status read_window(const gguf_file *g, qkv_config *config) {
+    char name[128], value[VALUE_BYTES];
+    int64_t window = 0;
+    snprintf(name, sizeof name, "%s.attention.sliding_window", g->family->name);
+    QKV_TRY(qkv_gguf_int(&g->header, name, false, &window));
+    if (window < 1) return QKV_OK;
+    snprintf(value, sizeof value, "%lld", (long long)window - 1);
+    QKV_TRY(qkv_config_set(config, "attention", "local"));
+    const qkv_status status = qkv_config_set(config, "window", value);
+    return status == QKV_OK ? status : qkv_fail_in(QKV_BAD_FILE, "%s", name);
+}
+
 static qkv_status configure(const gguf_file *g, qkv_config *config) {
     const qkv_gguf_tensor *table = qkv_gguf_tensor_find(&g->header, "token_embd.weight");
     if (!table || table->rank != 2) return qkv_fail(QKV_BAD_FILE, "there is no token_embd.weight");
@@ -164,6 +177,7 @@ static qkv_status configure(const gguf_file *g, qkv_config *config) {
     QKV_TRY(check_keys(g));
     for (const qkv_gguf_key_row *row = g->family->keys; row->theirs; row++)
         QKV_TRY(read_key(g, row, config));
+    QKV_TRY(read_window(g, config));
     config->vocab_size = table->shape[0];
     config->tie = !qkv_gguf_tensor_find(&g->header, "output.weight");
     config->dropout = 0;
@@ -191,6 +205,7 @@ typedef struct plan {
     gguf_file *g;
     qkv_params *params;
     const qkv_config *sizes;
+    bool *used; /* by tensor */
     QKV_VEC(piece) pieces;
 } plan;
 
@@ -210,35 +225,14 @@ static void place(const qkv_config *c, qkv_gguf_slice slice, piece *p) {
     p->cols = p->to->spec.vector ? 1 : p->to->spec.cols;
 }
 
-/* The layer's number of a tensor whose name is a row's: −1 where the row has none; −2: another
- * name. */
-static int layer_in(qkv_text name, const char *pattern, const char *suffix) {
-    char full[QKV_NAME_BYTES], spelt[QKV_NAME_BYTES];
-    int layer = -1;
-    const char *digits = strstr(pattern, "%d");
-    if (digits) {
-        const size_t at = (size_t)(digits - pattern);
-        if (name.len <= at || memcmp(name.data, pattern, at)) return -2;
-        layer = 0;
-        for (size_t i = at; i < name.len && name.data[i] >= '0' && name.data[i] <= '9'; i++)
-            layer = layer < 100000 ? 10 * layer + name.data[i] - '0' : layer;
-        snprintf(full, sizeof full, "%.*s%d%s%s", (int)at, pattern, layer, digits + 2, suffix);
-    } else {
-        snprintf(full, sizeof full, "%s%s", pattern, suffix);
-    }
-    snprintf(spelt, sizeof spelt, "%.*s", (int)name.len, name.data);
-    return strcmp(full, spelt) ? -2 : layer;
-}
-
-static qkv_param *param_of(const plan *p, const char *ours, int layer, const char *suffix) {
-    char name[QKV_NAME_BYTES];
-    const char *digits = strstr(ours, "%d");
+/* A row's name with the layer's number and a suffix. */
+static void spell(const char *name, int layer, const char *suffix, char out[QKV_NAME_BYTES]) {
+    const char *digits = strstr(name, "%d");
     if (digits)
-        snprintf(name, sizeof name, "%.*s%d%s%s", (int)(digits - ours), ours, layer, digits + 2,
+        snprintf(out, QKV_NAME_BYTES, "%.*s%d%s%s", (int)(digits - name), name, layer, digits + 2,
                  suffix);
     else
-        snprintf(name, sizeof name, "%s%s", ours, suffix);
-    return qkv_param_find(p->params, name);
+        snprintf(out, QKV_NAME_BYTES, "%s%s", name, suffix);
 }
 
 static bool fits(const piece *p) {
@@ -249,27 +243,41 @@ static bool fits(const piece *p) {
            (t->shape[1] <= QKV_WEIGHT_COLS_MAX || t->format <= QKV_WEIGHT_F16);
 }
 
-static qkv_status add_tensor(plan *p, const qkv_gguf_tensor *t) {
-    static const char *const suffixes[] = {".weight", ".bias"};
+/* The tensor of a row, a layer and a suffix, where the file has one. */
+static qkv_status add_tensor(plan *p, const qkv_gguf_tensor_row *row, int layer,
+                             const char *suffix) {
+    char name[QKV_NAME_BYTES];
+    spell(row->theirs, layer, suffix, name);
+    piece next = {.from = qkv_gguf_tensor_find(&p->g->header, name)};
+    if (!next.from) return QKV_OK;
+    spell(row->ours, layer, suffix, name);
+    next.to = qkv_param_find(p->params, name);
+    if (!next.to) return QKV_OK; /* which the count below will miss */
+    place(p->sizes, row->slice, &next);
+    if (!fits(&next))
+        return qkv_fail(QKV_BAD_FILE,
+                        "the tensor %.*s has another shape than the entries ask for: %lld×%lld",
+                        (int)next.from->name.len, next.from->name.data, (long long)next.rows,
+                        (long long)next.cols);
+    p->used[next.from - p->g->header.tensors] = true;
+    return QKV_PUSH(p->pieces, next) ? QKV_OK : QKV_FAILED;
+}
+
+static qkv_status add_tensors(plan *p) {
+    const qkv_gguf *h = &p->g->header;
     for (const qkv_gguf_tensor_row *row = p->g->family->tensors; row->theirs; row++)
-        for (int s = 0; s < 2; s++) {
-            const int layer = layer_in(t->name, row->theirs, suffixes[s]);
-            if (layer == -2) continue;
-            piece next = {.to = param_of(p, row->ours, layer, suffixes[s]), .from = t};
-            if (!next.to) break;
-            place(p->sizes, row->slice, &next);
-            if (!fits(&next))
-                return qkv_fail(QKV_BAD_FILE,
-                                "the tensor %.*s has another shape than the entries ask for: "
-                                "%lld×%lld",
-                                (int)t->name.len, t->name.data, (long long)next.rows,
-                                (long long)next.cols);
-            return QKV_PUSH(p->pieces, next) ? QKV_OK : QKV_FAILED;
+        for (int layer = 0; layer < (strstr(row->theirs, "%d") ? (int)p->sizes->decoder_layers : 1);
+             layer++) {
+            QKV_TRY(add_tensor(p, row, layer, ".weight"));
+            QKV_TRY(add_tensor(p, row, layer, ".bias"));
         }
-    return qkv_fail(QKV_BAD_FILE,
-                    "the tensor %.*s is not known for %s: a kind of model that is not "
-                    "read",
-                    (int)t->name.len, t->name.data, p->g->family->name);
+    for (size_t i = 0; i < h->n_tensors; i++)
+        if (!p->used[i])
+            return qkv_fail(QKV_BAD_FILE,
+                            "the tensor %.*s is not known for %s: a kind of model that is not read",
+                            (int)h->tensors[i].name.len, h->tensors[i].name.data,
+                            p->g->family->name);
+    return QKV_OK;
 }
 
 /* The pieces of a parameter in the order of its rows, which they must fill without a gap. */
@@ -295,12 +303,13 @@ static qkv_status pieces_of(const plan *p, const qkv_param *param, const piece *
 /* ---- binding ---- */
 
 static qkv_weight weight_of(const piece *p) {
-    static const char *const variable = "QKV_EXACT";
-    return (qkv_weight){.format = p->from->format,
+    const qkv_weight_format format = p->from->format;
+    return (qkv_weight){.format = format,
                         .rows = p->rows,
                         .cols = p->cols,
                         .data = p->from->data,
-                        .exact = getenv(variable) != NULL};
+                        /* else x would be rounded to bf16 too */
+                        .exact = format == QKV_WEIGHT_BF16 || getenv("QKV_EXACT") != NULL};
 }
 
 static bool floats_in_place(const qkv_weight *w) {
@@ -350,8 +359,8 @@ static qkv_status bind_one(plan *p, qkv_param *param) {
 }
 
 static qkv_status bind_all(plan *p) {
-    for (size_t i = 0; i < p->g->header.n_tensors; i++)
-        QKV_TRY(add_tensor(p, &p->g->header.tensors[i]));
+    QKV_TRY_ALLOC(p->used = qkv_zalloc(p->g->header.n_tensors + 1, sizeof *p->used));
+    QKV_TRY(add_tensors(p));
     QKV_TRY_ALLOC(p->g->parts = qkv_zalloc(p->pieces.n + 1, sizeof *p->g->parts));
     for (size_t i = 0; i < p->params->n; i++) QKV_TRY(bind_one(p, p->params->list[i]));
     return QKV_OK;
@@ -364,5 +373,6 @@ qkv_status qkv_gguf_bind(const char *path, qkv_model *m) {
     plan p = {.g = g, .params = qkv_model_params(m), .sizes = qkv_model_config(m)};
     const qkv_status status = bind_all(&p);
     qkv_free(p.pieces.at);
+    qkv_free(p.used);
     return status == QKV_OK ? qkv_model_opened(m) : qkv_fail_in(status, "%s", path);
 }

@@ -77,7 +77,7 @@ static real score_scale(const qkv_multihead_spec *s) {
  * programs nothing is rounded that they do not round. */
 static bool is_rounded(const qkv_multihead *m) {
     const qkv_weight *w = m->out.weight ? qkv_of(m->out.weight)->weight : NULL;
-    return w && qkv_weight_can_pack(w);
+    return w && qkv_weight_can_pack(w) && !w->exact;
 }
 
 static qkv_attention_spec attention_spec(const qkv_multihead *m, const qkv_pass *pass) {

@@ -346,7 +346,7 @@ gemm_plan KERN_NAME(gemm_plan_of)(const qkv_gemm *g) {
 bool KERN_NAME(gemm)(const qkv_gemm *g) {
     if (g->m <= 0 || g->n <= 0) return true;
     if (g->weight && qkv_weight_is_integer(g->weight)) return KERN_NAME(gemm_int)(g);
-    if (g->weight && (g->weight->n_parts || !qkv_weight_can_pack(g->weight)))
+    if (g->weight && (g->weight->exact || !qkv_weight_can_pack(g->weight)))
         return KERN_NAME(gemm_foreign)(g);
     const gemm_plan p = KERN_NAME(gemm_plan_of)(g);
     real *const scratch =

@@ -110,7 +110,7 @@ static bool gemm_blocks(const qkv_gemm *g) {
     return true;
 }
 
-/* ---- f16, and exact products: rows as floats, some at a time ---- */
+/* ---- f16, and what is to be exact: rows as floats, some at a time ---- */
 
 static bool gemm_floats(const qkv_gemm *g) {
     enum { REALS = 1 << 18 };
@@ -125,6 +125,7 @@ static bool gemm_floats(const qkv_gemm *g) {
         for (int64_t r = 0; r < part.n; r++)
             qkv_weight_row_value(g->weight, from + r, 1, rows + r * g->k);
         part.weight = NULL;
+        part.b_packed = NULL;
         part.b = rows, part.ldb = g->k, part.b_trans = true;
         part.c = g->c + from;
         if (g->pre) part.pre = g->pre + from;
