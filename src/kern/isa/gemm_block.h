@@ -1,8 +1,8 @@
 /* The product with weights in blocks that have their scales inside (kern/blocks.h).
  *
- * x is rounded by runs of 32 numbers: x ≈ s·p, s = max|x|/32512, |p| ≤ 32512: that is finer than what
- * bf16 and f16 keep, and costs little, since making panels takes more time than using them. With w = scale·(u − zero)
- * − offset, which is the same for the 16 or 32 weights of a group g,
+ * x is rounded by runs of 32 numbers: x ≈ s·p, s = max|x|/32512, |p| ≤ 32512: finer than what bf16
+ * and f16 keep, and it costs little, since making panels takes more time than using them. With
+ * w = scale·(u − zero) − offset, which is the same for the 16 or 32 weights of a group g,
  *
  *   y = Σ_g ((scale_g·Σ p·(u − zero))·s_g − offset_g·(s_g·Σ p)) + bias
  *
