@@ -1,4 +1,5 @@
 #include "input_lines.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -96,6 +97,9 @@ static bool read_some(cli_lines *l, int fd) {
 }
 
 bool cli_lines_next(cli_lines *l, int fd) {
+    if (!l->begun && isatty(fd)) /* who sits there should know that it is their turn */
+        cli_say(stderr, 5, "qkv: a text per line, please; Ctrl-D ends (or: qkv … < FILE)");
+    l->begun = true;
     l->n = 0;
     if (l->used) memmove(l->data, l->data + l->used, l->len - l->used);
     l->len -= l->used;

@@ -54,8 +54,18 @@ static int answer(answering *w, const qkv_text *lines, size_t n) {
     return qkv_status_exit_code(QKV_BAD_FILE);
 }
 
+/* The name of a file is a text like any other, but seldom what is meant. */
+static void say_file(const char *text) {
+    if (access(text, R_OK) == 0)
+        cli_say(stderr, 5,
+                "qkv: \"%s\" is read as a text, though a file has this name; for the file's lines: "
+                "< %s",
+                text, text);
+}
+
 static int answer_arguments(answering *w) {
     const size_t n = w->a->n_rest - 1;
+    if (n == 1) say_file(w->a->rest[1]);
     qkv_text *texts = calloc(n, sizeof *texts);
     if (!texts) return qkv_status_exit_code(QKV_FAILED);
     for (size_t i = 0; i < n; i++)
