@@ -2,6 +2,7 @@
 #include "command.h"
 #include "terminal.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,14 +51,15 @@ static void minutes(char text[32], double seconds) {
 /* The most wanted pieces are put in first: step, time left, loss; but they stand in a fixed order. */
 static void put_step(const cli_live *l, pieces *line) {
     const qkv_progress *p = &l->step;
-    enum { STEP, LOSS, RIGHT, RATE, SPEED, PEAK, LEFT, PIECES };
-    static const int order[] = {STEP, LEFT, LOSS, RIGHT, SPEED, RATE, PEAK};
+    enum { PART, STEP, LOSS, RIGHT, RATE, SPEED, PEAK, LEFT, PIECES };
+    static const int order[] = {PART, STEP, LEFT, LOSS, RIGHT, SPEED, RATE, PEAK};
     char piece[PIECES][64] = {""}, left[32];
     bool in[PIECES] = {false};
     minutes(left, p->seconds_left - (l->terminal ? now() - l->step_at : 0));
+    snprintf(piece[PART], 64, "%s", l->part);
     snprintf(piece[STEP], 64, "step %lld/%lld", (long long)p->step, (long long)p->steps);
     snprintf(piece[LOSS], 64, "loss %.4f", p->loss);
-    snprintf(piece[RIGHT], 64, "right %.1f %%", 100 * p->accuracy);
+    if (!isnan(p->accuracy)) snprintf(piece[RIGHT], 64, "right %.1f %%", 100 * p->accuracy);
     snprintf(piece[RATE], 64, "lr %.1e", p->lr);
     snprintf(piece[SPEED], 64, "%.0f tokens/s", p->tokens_per_s);
     if (p->share > 0) snprintf(piece[PEAK], 64, "%.0f %% of peak", 100 * p->share);
@@ -76,6 +78,7 @@ static void put_phase(const cli_live *l, pieces *line) {
     char share[32], spent[32];
     minutes(spent, now() - l->since);
     snprintf(share, sizeof share, "%.0f %%", 100 * l->share);
+    if (*l->part) add(line, l->part);
     add(line, l->phase);
     if (l->share > 0) add(line, share);
     add(line, spent);
@@ -166,6 +169,7 @@ static void show_phase(cli_live *l, const qkv_progress *p) {
     const bool begins =
         l->stepping || strcspn(l->phase, ":") != name || strncmp(l->phase, p->text, name) != 0;
     snprintf(l->phase, sizeof l->phase, "%s", p->text);
+    snprintf(l->part, sizeof l->part, "%s", p->part ? p->part : "");
     l->share = p->share;
     if (begins) l->since = now();
     l->stepping = false;
@@ -174,6 +178,7 @@ static void show_phase(cli_live *l, const qkv_progress *p) {
 
 static void show_step(cli_live *l, const qkv_progress *p) {
     l->step = *p;
+    snprintf(l->part, sizeof l->part, "%s", p->part ? p->part : "");
     l->step_at = now();
     l->stepping = true;
     if (now() - l->last >= (l->terminal ? EVERY : EVERY_PLAIN) || p->step == 1) draw(l);
@@ -185,13 +190,15 @@ static void show_valid(cli_live *l, const qkv_progress *p) {
     const bool narrow = l->terminal && cli_columns(STDERR_FILENO) <= WIDE;
     wipe(l);
     minutes(spent, p->seconds);
-    if (!l->table && narrow) fputs("    step  validation     right\n", stderr);
-    if (!l->table && !narrow)
-        fputs("    step  pass  training  validation     right    time\n", stderr);
+    const bool right = !isnan(p->accuracy); /* the task counts right answers */
+    if (!l->table)
+        fprintf(stderr, "    step%s  validation%s%s\n", narrow ? "" : "  pass  training",
+                right ? "     right" : "", narrow ? "" : "    time");
     l->table = true;
     fprintf(stderr, "%8lld  ", (long long)p->step);
     if (!narrow) fprintf(stderr, "%4lld  %8.4f  ", (long long)p->epoch + 1, p->train_loss);
-    fprintf(stderr, "%10.4f  %6.2f %%", p->loss, 100 * p->accuracy);
+    fprintf(stderr, "%10.4f", p->loss);
+    if (right) fprintf(stderr, "  %6.2f %%", 100 * p->accuracy);
     if (!narrow) fprintf(stderr, "  %6s", spent);
     fputs(p->best ? "  best\n" : "\n", stderr);
 }

@@ -192,7 +192,7 @@ static void declare_class_head(qkv_model *m, const qkv_side *from) {
         .in = from->width, .out = from->width, .bias = true, .init = (qkv_init_scheme)c->init};
     qkv_dense_spec classes = pooler;
     classes.out = c->classes;
-    const bool pooled = m->shape.head == QKV_HEAD_CLASSES;
+    const bool pooled = qkv_is_pooled(m->shape);
     if (pooled && c->pooler != QKV_POOLER_NONE)
         m->head.pooler = qkv_dense_declare(&m->params, &pooler, "head.pooler");
     m->head.classes = qkv_dense_declare(&m->params, &classes, "head.classes");
@@ -213,7 +213,7 @@ static qkv_status declare_all(qkv_model *m) {
     if (shape->encoder && shape->decoder && m->decoder.recurrent) QKV_TRY(declare_bridge(m));
     const qkv_side *last = shape->decoder ? &m->decoder : &m->encoder;
     if (shape->head == QKV_HEAD_VOCAB) declare_vocab_head(m, last);
-    if (qkv_has_labels(*shape)) declare_class_head(m, last);
+    if (qkv_has_labels(*shape) || qkv_is_pooled(*shape)) declare_class_head(m, last);
     return m->params.status;
 }
 
@@ -263,6 +263,22 @@ qkv_status qkv_model_opened(qkv_model *m) {
     return allocate_stacks(m);
 }
 
+bool qkv_model_is_quantized(const qkv_model *m) {
+    for (size_t i = 0; i < m->params.n; i++)
+        if (m->params.list[i]->tensor.weight) return true;
+    return false;
+}
+
+qkv_status qkv_model_plain(const qkv_model *m, qkv_model **out) {
+    QKV_TRY(qkv_model_build(&m->config, out));
+    qkv_status status = qkv_weights_plain(&m->params, &(*out)->params);
+    if (status == QKV_OK) status = allocate_stacks(*out);
+    if (status == QKV_OK) return QKV_OK;
+    qkv_model_free(*out);
+    *out = NULL;
+    return status;
+}
+
 void qkv_model_keep(qkv_model *m, void *what, void (*free)(void *what)) {
     m->kept = what;
     m->free_kept = free;
@@ -303,4 +319,8 @@ qkv_status qkv_model_pack(qkv_model *m) {
 
 qkv_params *qkv_model_params(qkv_model *m) {
     return &m->params;
+}
+
+const qkv_tensor *qkv_model_embeddings(const qkv_model *m) {
+    return &m->encoder.embedding.table->tensor;
 }

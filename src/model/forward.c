@@ -86,7 +86,8 @@ qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qk
                                .position = at ? at->table : NULL,
                                .pos = place ? place->pos : NULL,
                                .dropout = late ? 0 : e->dropout};
-    qkv_tensor *x = qkv_embedding(t, qkv_of(e->table), &spec); /* (R, D) */
+    qkv_tensor *table = tokens->table ? tokens->table : qkv_of(e->table);
+    qkv_tensor *x = qkv_embedding(t, table, &spec); /* (R, D) */
     if (added) x = qkv_add(t, x, added, 0);
     if (e->segments) x = qkv_add(t, x, embed_segments(t, e, tokens), 0);
     if (e->normed) x = qkv_norm_apply(t, &e->norm, x, NULL, NULL);
@@ -197,7 +198,7 @@ qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
 
 qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
     if (qkv_tape_stopped(t)) return &t->nothing;
-    if (m->shape.head != QKV_HEAD_CLASSES)
+    if (!qkv_is_pooled(m->shape))
         return qkv_tape_fail(t, &model_op, QKV_USAGE, "this model is not a classifier");
     return qkv_dense_apply(t, &m->head.classes, qkv_model_pooled(t, m, src), QKV_ACT_NONE);
 }

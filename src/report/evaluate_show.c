@@ -3,6 +3,7 @@
 #include "report/show.h"
 #include "draw/text_table.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST_COLUMNS = 10 /* classes up to which the table of answers is shown */, WIDTH = 80 };
@@ -63,9 +64,16 @@ static void members(const void *result, qkv_json_out *j) {
                                  {"targets", (double)e->targets},
                                  {"loss", e->loss},
                                  {"accuracy", e->accuracy}},
-                6);
+                isnan(e->accuracy) ? 5 : 6);
     if (e->confusion)
         classes_json(e, j);
+    else if (!isnan(e->mse))
+        put_numbers(j,
+                    (const number[]){{"mse", e->mse},
+                                     {"mae", e->mae},
+                                     {"pearson", e->pearson},
+                                     {"spearman", e->spearman}},
+                    4);
     else
         put_numbers(j,
                     (const number[]){{"perplexity", e->perplexity},
@@ -138,6 +146,11 @@ static void table(const void *result, qkv_buf *out) {
     if (e->left_out || e->cut)
         qkv_buf_printf(out, "rows: %lld, %lld left out as empty, %lld cut to the longest text\n",
                        (long long)e->examples, (long long)e->left_out, (long long)e->cut);
+    if (!isnan(e->mse)) {
+        qkv_buf_printf(out, "mse %.6g   mae %.6g   pearson %.4f   spearman %.4f   (%lld rows)\n",
+                       e->mse, e->mae, e->pearson, e->spearman, (long long)e->targets);
+        return;
+    }
     if (!e->confusion) {
         qkv_buf_printf(out,
                        "loss %.4f nats   perplexity %.3f   bits per byte %.4f   (%lld tokens)\n",

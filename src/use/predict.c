@@ -31,8 +31,7 @@ static qkv_status frame(qkv_encoding *e, int32_t id, bool before, bool offsets) 
     return QKV_OK;
 }
 
-/* The two texts of a pair, which have a TAB between them. */
-static qkv_status split_pair(qkv_text pair, qkv_text *first, qkv_text *second) {
+qkv_status qkv_pair_split(qkv_text pair, qkv_text *first, qkv_text *second) {
     const char *tab = pair.len ? memchr(pair.data, '\t', pair.len) : NULL;
     if (!tab)
         return qkv_fail(QKV_USAGE, "no TAB: this model reads pairs of texts, first<TAB>second");
@@ -47,7 +46,7 @@ static qkv_status encode_pairs(const qkv_text_model *m, const qkv_text *texts, s
     qkv_text *parts = qkv_alloc((2 * n + 1) * sizeof *parts);
     if (!parts) return QKV_FAILED;
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        status = split_pair(texts[i], &parts[i], &parts[n + i]);
+        status = qkv_pair_split(texts[i], &parts[i], &parts[n + i]);
         if (status != QKV_OK && n > 1) status = qkv_fail_in(status, "text %zu of %zu", i + 1, n);
     }
     if (status == QKV_OK) status = qkv_encode_rows(m->tokenizer, parts, parts + n, n, options, out);
@@ -90,6 +89,7 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, qkv_use_texts
                              const qkv_encoding *e, qkv_tokens *src) {
     unsigned wanted = qkv_tokenise_spec_of(qkv_model_config(m->model)).columns;
     if (!texts.words) wanted &= ~(unsigned)QKV_COLUMNS_WORD;
+    wanted &= ~(unsigned)QKV_COLUMNS_TRUTH;
     for (qkv_column c = 0; c < QKV_COLUMNS; c++) {
         if (!(wanted & qkv_column_bit(c))) continue;
         qkv_cells *cells = qkv_tape_alloc(t, NULL, (size_t)src->layout.n * sizeof *cells);
@@ -99,7 +99,7 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, qkv_use_texts
                                    .e = &e[i],
                                    .to = (int64_t)e[i].n,
                                    .trees = &m->trees};
-            if (m->pairs) QKV_TRY(split_pair(texts.at[i], &s.text, &s.second));
+            if (m->pairs) QKV_TRY(qkv_pair_split(texts.at[i], &s.text, &s.second));
             int32_t *own = qkv_tape_alloc(t, NULL, (size_t)qkv_column_room(c, &s) * sizeof *own);
             if (!own) break;
             QKV_TRY(qkv_column_make(c, &s, own, &cells[i].n));
@@ -224,6 +224,19 @@ qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n
                         qkv_text_model_task(m));
     return qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, class_rows, (size_t)m->labels.n,
                              probabilities);
+}
+
+/* ---- numbers ---- */
+
+qkv_status qkv_rate(const qkv_text_model *m, const qkv_text *texts, size_t n, float *numbers) {
+    const qkv_config *c = qkv_model_config(m->model);
+    if (qkv_task_of(c)->shape.head != QKV_HEAD_NUMBER)
+        return qkv_fail(QKV_USAGE, "this model was trained to %s, not to rate",
+                        qkv_text_model_task(m));
+    QKV_TRY(qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, qkv_model_classify, 1, numbers));
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = (float)((double)numbers[i] * c->rate_deviation + c->rate_mean);
+    return QKV_OK;
 }
 
 /* ---- vectors ---- */
