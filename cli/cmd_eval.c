@@ -30,7 +30,7 @@ static const cli_option options[] = {
      .help = "translators: hypotheses kept while searching"},
     {.name = "tokenize",
      .kind = CLI_CHOICE,
-     .value = "13a|intl|char|none",
+     .value = "13a|intl|char|zh|none",
      .initial = "13a",
      .help = "translators: how BLEU cuts lines into words"},
     CLI_OPTION_TREES,

@@ -667,15 +667,25 @@ typedef struct qkv_evaluate_options {
     const char *text, *label, *pair;     /* columns, by name or number from 1; NULL: recognised */
 } qkv_evaluate_options;
 
+/* What a figure is on samples of as many rows drawn from the same rows with replacement (bootstrap):
+ * their mean, and the bounds of the middle 95 %. NaN where it was not asked for. */
+typedef struct qkv_interval {
+    double mean, low, high;
+} qkv_interval;
+
 /* How like its references a translation is: sacrebleu's figures, of detokenised text. */
 typedef struct qkv_translation_score {
     int64_t lines;
-    double bleu, chrf2, chrf2_plus;       /* 0 … 100; of chrF2 and chrF2++ */
+    double bleu, chrf2, chrf2_plus; /* 0 … 100; of chrF2 and chrF2++ */
+    double ter;                     /* edits for 100 words of the reference: the lower the
+                                             better */
+    qkv_interval bleu_interval, chrf2_interval, chrf2_plus_interval, ter_interval;
+    int64_t samples;                      /* of those; 0: none were asked for */
     double precisions[4];                 /* BLEU's, of 1- … 4-grams, in percent */
     double brevity_penalty, length_ratio; /* BLEU's; words written / words of the references */
     int64_t hyp_len, ref_len;             /* those words */
     /* how each was counted, in sacrebleu's form */
-    char bleu_signature[112], chrf2_signature[112], chrf2_plus_signature[112];
+    char bleu_signature[112], chrf2_signature[112], chrf2_plus_signature[112], ter_signature[112];
 } qkv_translation_score;
 
 /* Of one class: precision, recall, their harmonic mean, and the rows that have it. */
@@ -715,15 +725,32 @@ QKV_API void qkv_evaluation_free(qkv_evaluation *e);
 QKV_API qkv_status qkv_evaluation_show(const qkv_evaluation *e, qkv_show how, char **text);
 
 typedef struct qkv_score_request {
-    const char *hypotheses;        /* a file of translations, one per line */
+    const char *hypotheses;        /* a file of translations, one per line; "-": standard input */
     const char *const *references; /* files that answer it line by line; NULL at the end */
-    const char *tokenize;          /* BLEU's words: "13a", "intl", "char", "none"; NULL: 13a */
+    const char *tokenize;          /* BLEU's words: "13a", "intl", "char", "zh", "none";
+                                      NULL: 13a */
+    const char *baseline;          /* qkv_score_compare: translations of the same lines by another
+                                      system */
+    int64_t samples;               /* for intervals and comparisons; 0: none, or 1,000 to compare */
+    uint64_t seed;                 /* of those; 0: 12345, as sacrebleu's */
 } qkv_score_request;
 
 /* Counts a file against its references. */
 QKV_API qkv_status qkv_score(const qkv_score_request *request, qkv_translation_score *out);
 QKV_API qkv_status qkv_translation_score_show(const qkv_translation_score *s, qkv_show how,
                                               char **text);
+
+/* Two systems on the same lines, and for each figure how likely a difference like theirs would be
+ * by chance (paired bootstrap; sacrebleu's for the same seed). */
+typedef struct qkv_score_comparison {
+    qkv_translation_score baseline, system;
+    double bleu_p, chrf2_p, chrf2_plus_p, ter_p;
+    int64_t samples;
+    uint64_t seed;
+} qkv_score_comparison;
+QKV_API qkv_status qkv_score_compare(const qkv_score_request *request, qkv_score_comparison *out);
+QKV_API qkv_status qkv_score_comparison_show(const qkv_score_comparison *c, qkv_show how,
+                                             char **text);
 
 typedef struct qkv_quantize_request {
     const char *model, *out; /* folders, different ones */

@@ -43,7 +43,7 @@ has '"bits_per_byte":' '"bleu_signature":"nrefs:1|case:mixed|eff:no|tok:none|smo
 cut -f1 pairs.tsv | "$qkv" translate t >hyp 2>err || fail translate
 cut -f2 pairs.tsv >ref
 "$qkv" score --ref ref hyp >out || fail score
-tail -3 text | cmp -s - out || fail "eval and score differ: $(cat text out)"
+tail -4 text | cmp -s - out || fail "eval and score differ: $(cat text out)"
 
 got=0; "$qkv" eval c 2>err || got=$?
 [ $got -eq 2 ] || fail "eval without data gave $got"
