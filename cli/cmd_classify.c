@@ -32,6 +32,7 @@ static const cli_option options[] = {
              "their probabilities; with --keep text"},
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
 };

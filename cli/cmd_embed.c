@@ -12,6 +12,7 @@ static const cli_option options[] = {
     {.name = "json", .kind = CLI_FLAG, .help = "a JSON array per line"},
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTION_LINES,
     CLI_OPTION_THREADS,
 };

@@ -17,6 +17,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      .help = "blanks alone separate words: the text is cut already"},
     CLI_OPTION_LINES,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTION_THREADS,
 };
 

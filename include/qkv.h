@@ -445,6 +445,11 @@ QKV_API const char *qkv_text_model_label(const qkv_text_model *m, size_t i);
 /* How many of the texts given to qkv_classify, qkv_embed and the like so far were longer than the
  * model reads, and were cut. */
 QKV_API size_t qkv_text_model_cut(const qkv_text_model *m);
+/* The longest text that the model reads, in tokens: as it was trained, or as set. Beyond that length
+ * no model was trained; positions that are a table of max_len rows (learned) refuse it, as does
+ * Linformer's attention. Set it before the model is used. */
+QKV_API int64_t qkv_text_model_max_len(const qkv_text_model *m);
+QKV_API qkv_status qkv_text_model_set_max_len(qkv_text_model *m, int64_t tokens);
 /* For a model with structural positions: the dependency trees of texts to come, from a CoNLL-U
  * file. A text is found by what it says. May be called for several files. */
 QKV_API qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path);
@@ -665,6 +670,12 @@ typedef struct qkv_evaluate_options {
     const char *tokenize;                /* translators: see qkv_score_request */
     const char *format;                  /* form of the files; NULL: recognised */
     const char *text, *label, *pair;     /* columns, by name or number from 1; NULL: recognised */
+    int64_t errors;                      /* how many of the worst answers to give; 0: none */
+    int64_t samples;                     /* for intervals (bootstrap over rows); 0: none */
+    uint64_t seed;                       /* of those; 0: 12345 */
+    bool calibration;                    /* give the bins of the reliability diagram */
+    bool lengths;                        /* language models: the loss in windows of 1, 2 and 4 times
+                                            the trained length */
 } qkv_evaluate_options;
 
 /* What a figure is on samples of as many rows drawn from the same rows with replacement (bootstrap):
@@ -695,13 +706,48 @@ typedef struct qkv_class_score {
     int64_t support;
 } qkv_class_score;
 
+/* An answer that was wrong. */
+typedef struct qkv_wrong_answer {
+    const char *file;
+    int64_t line;      /* of the file */
+    qkv_text text;     /* of a pair both texts, a TAB between; of a translator the source */
+    size_t begin, end; /* bytes of the text that the answer is to: of a tagger a word */
+    const char *truth, *answer; /* labels; of a translator the reference and what it wrote */
+    double p_truth, p_answer;   /* their probabilities; NaN: translators */
+    double score;               /* chrF2 of the line; NaN: others */
+} qkv_wrong_answer;
+
+/* How often one class was taken for another. */
+typedef struct qkv_mistaken_pair {
+    const char *truth, *answer;
+    int64_t n;
+} qkv_mistaken_pair;
+
+/* Answers whose probability lies in one of equal parts of 0 … 1: how many, its mean, and the share
+ * that was right, which should be the same. NaN: there were none. */
+typedef struct qkv_calibration_bin {
+    int64_t n;
+    double confidence, accuracy;
+} qkv_calibration_bin;
+
+/* The loss with windows of so many tokens, none of which sees the one before. */
+typedef struct qkv_length_score {
+    int64_t length, targets;
+    double loss, perplexity, bits_per_byte;
+} qkv_length_score;
+
 /* What a model scores on some files. What a task has no use for is NaN or NULL. */
 typedef struct qkv_evaluation {
     const char *task;
+    size_t n_files;                  /* that were read */
     int64_t examples, left_out, cut; /* rows; without text; too long for the model */
-    int64_t targets, right;          /* answers asked for (tokens, or rows), and right ones */
-    int64_t bytes;                   /* of the texts that were to be predicted */
-    double loss, accuracy;           /* mean of nats per target; right / targets */
+    int64_t unknown; /* targets whose label the model does not know: they count as wrong, and have
+                        no part in the loss */
+    size_t n_unknown_labels;
+    const char *const *unknown_labels; /* which labels those are */
+    int64_t targets, right;            /* answers asked for (tokens, or rows), and right ones */
+    int64_t bytes;                     /* of the texts that were to be predicted */
+    double loss, accuracy;             /* mean of nats per target; right / targets */
     double perplexity, bits_per_byte;
     size_t n_classes;
     const qkv_class_score *classes;
@@ -711,8 +757,23 @@ typedef struct qkv_evaluation {
     size_t n_types;
     const qkv_class_score *types;
     double span_precision, span_recall, span_f1;
-    const int64_t *confusion;       /* n_classes × n_classes: rows are true, columns answers */
-    double bleu, chrf2, chrf2_plus; /* translators */
+    const int64_t *confusion; /* n_classes × n_classes: rows are true, columns answers */
+    size_t n_mistaken;
+    const qkv_mistaken_pair *mistaken; /* the most frequent first, 20 at most */
+    /* expected calibration error over 15 bins: the mean distance of what the model says of its
+     * answers and how often they are right */
+    double ece;
+    size_t n_bins;
+    const qkv_calibration_bin *bins;
+    qkv_interval accuracy_interval, macro_f1_interval, span_f1_interval;
+    int64_t samples; /* of those, and of the translation's; fewer than asked for where the rows are
+                        so many that it would take long */
+    size_t n_errors;
+    const qkv_wrong_answer *errors; /* the worst first: the least probability of the truth, or the
+                                       lowest chrF2 */
+    size_t n_lengths;
+    const qkv_length_score *lengths;
+    double bleu, chrf2, chrf2_plus, ter;      /* translators */
     const qkv_translation_score *translation; /* the same with all that belongs to it */
     void *memory;
 } qkv_evaluation;
@@ -722,6 +783,7 @@ typedef struct qkv_evaluation {
 QKV_API qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                                 const qkv_evaluate_options *options, qkv_evaluation *out);
 QKV_API void qkv_evaluation_free(qkv_evaluation *e);
+/* TABLE, JSON, or SVG: the reliability diagram, where there are bins. */
 QKV_API qkv_status qkv_evaluation_show(const qkv_evaluation *e, qkv_show how, char **text);
 
 typedef struct qkv_score_request {

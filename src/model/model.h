@@ -35,6 +35,10 @@ void qkv_model_initialise(qkv_model *m, uint64_t seed);
 void qkv_model_free(qkv_model *m);
 
 const qkv_config *qkv_model_config(const qkv_model *m);
+/* Refuses a length beyond max_len where positions or attention end there. */
+qkv_status qkv_model_may_read(const qkv_model *m, int64_t n);
+/* Makes it the configuration's max_len from now on. */
+qkv_status qkv_model_read_up_to(qkv_model *m, int64_t n);
 qkv_params *qkv_model_params(qkv_model *m);
 /* Packs the weights for use (qkv_params_pack); integers for translators only, which write many
  * texts side by side. */
