@@ -69,7 +69,7 @@ static const cli_option options[] = {
     CLI_OPTION_PAIRS,
     CLI_OPTION_MAX_LEN,
     CLI_OPTION_JSON,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 static qkv_status evaluate(const cli_args *a, const qkv_text_model *m, const char *const *files,
@@ -96,7 +96,7 @@ static qkv_status evaluate(const cli_args *a, const qkv_text_model *m, const cha
 
 static int run(const cli_args *a) {
     const char *path = cli_text(a, "output");
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     if (!cli_given(a, "data")) return cli_usage_error("eval needs data: --data FILE");
     if (!cli_ending_is(path, ".svg .json .txt")) return qkv_status_exit_code(QKV_USAGE);
     const bool json = cli_flag(a, "json") || (path && cli_ends_in(path, ".json")),

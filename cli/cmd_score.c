@@ -38,7 +38,7 @@ static const cli_option options[] = {
      .max = 9007199254740992,
      .help = "of the samples; 12345 gives sacrebleu's"},
     CLI_OPTION_JSON,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 static qkv_status compare(const cli_args *a, const qkv_score_request *request, char **text) {
@@ -54,7 +54,7 @@ static qkv_status score(const cli_args *a, const qkv_score_request *request, cha
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     if (!cli_given(a, "ref")) return cli_usage_error("score needs a reference: --ref FILE");
     const char **references = cli_list(a, "ref");
     char *text = NULL;

@@ -80,7 +80,7 @@ static const cli_option options[] = {
     CLI_OPTION_TREES,
     CLI_OPTION_MAX_LEN,
     CLI_OPTION_LINES,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 typedef struct printer {
@@ -171,7 +171,7 @@ static qkv_length_penalty penalty_of(const char *name) {
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     qkv_text *words = calloc(a->n_given + 1, sizeof *words);
     if (!words) return cli_usage_error("out of memory");
     size_t n_words = 0, cursor = 0;
