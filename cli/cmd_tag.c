@@ -128,7 +128,7 @@ static qkv_status answer(const cli_args *a, const qkv_text_model *m, const cli_l
 static int run(const cli_args *a) {
     cli_use_machine(a);
     qkv_text_model *m;
-    qkv_status status = qkv_text_model_open(a->rest[0], &m);
+    qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
     cli_lines lines = cli_lines_of(a);
     while (status == QKV_OK && cli_lines_next(&lines, STDIN_FILENO)) status = answer(a, m, &lines);

@@ -666,6 +666,60 @@ QKV_API size_t qkv_embed_width(const qkv_text_model *m);
 QKV_API qkv_status qkv_embed(const qkv_text_model *m, const qkv_text *texts, size_t n,
                              float *vectors);
 
+/* A word of a text that has a vector. */
+typedef struct qkv_word_place {
+    uint32_t begin, end; /* bytes of the text */
+} qkv_word_place;
+
+typedef struct qkv_word_vectors {
+    qkv_word_place *words;
+    float *vectors; /* one per word, qkv_embed_width floats each */
+    size_t *first;  /* words first[i] … first[i + 1] − 1 are those of text i */
+    size_t n;       /* texts */
+} qkv_word_vectors;
+
+/* One vector per word of n texts: the mean of the last layer's rows of its tokens. Words are cut at
+ * blanks and punctuation as treebanks are; with `blanks` at blanks alone. What lies behind the
+ * longest text that the model reads has none. Free with qkv_word_vectors_free. */
+QKV_API qkv_status qkv_embed_words(const qkv_text_model *m, const qkv_text *texts, size_t n,
+                                   bool blanks, qkv_word_vectors *out);
+QKV_API void qkv_word_vectors_free(qkv_word_vectors *v);
+
+/* ---- the nearest of many texts ---- */
+
+/* The lines of a file and their vectors. */
+typedef struct qkv_neighbours qkv_neighbours;
+
+typedef struct qkv_neighbours_request {
+    const char *in;    /* a file of texts, one per line */
+    const char *index; /* a file that keeps the vectors: used where it was made by this model of
+                          this file, else written; NULL: they are kept in memory */
+    bool words;        /* the different words of the file instead of its lines */
+    /* Hears how many texts have their vectors; false stops. May be NULL. */
+    bool (*progress)(void *user, size_t done, size_t all);
+    void *user;
+} qkv_neighbours_request;
+
+/* A text near to one that was asked for. */
+typedef struct qkv_neighbour {
+    float cosine;
+    int64_t line; /* of the file; of a word where it is first met */
+    qkv_text text;
+} qkv_neighbour;
+
+/* Reads the file and makes or opens its vectors; the model must live as long. */
+QKV_API qkv_status qkv_neighbours_open(const qkv_text_model *m,
+                                       const qkv_neighbours_request *request, qkv_neighbours **out);
+QKV_API void qkv_neighbours_close(qkv_neighbours *s);
+QKV_API size_t qkv_neighbours_count(const qkv_neighbours *s);
+/* Were the vectors there already? */
+QKV_API bool qkv_neighbours_kept(const qkv_neighbours *s);
+/* The `top` nearest to each of n texts by the cosine of their vectors, nearest first, of equal ones
+ * the earlier line; exact: all are compared. `out` has room for n × top; where there are fewer,
+ * text.data is NULL. */
+QKV_API qkv_status qkv_neighbours_find(const qkv_neighbours *s, const qkv_text *texts, size_t n,
+                                       size_t top, qkv_neighbour *out);
+
 /* ---- scores ---- */
 
 typedef struct qkv_evaluate_options {

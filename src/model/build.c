@@ -325,6 +325,7 @@ qkv_status qkv_model_read_up_to(qkv_model *m, int64_t n) {
                         (long long)n, MOST);
     QKV_TRY(qkv_model_may_read(m, n));
     m->config.max_len = n;
+    m->config.cut = 0;
     return QKV_OK;
 }
 

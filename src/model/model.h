@@ -58,6 +58,8 @@ qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt,
 /* One vector per sequence (n, qkv_model_width): the encoder's rows (of a model without one: the
  * decoder's) pooled as the configuration says; sentence embeddings. */
 int64_t qkv_model_width(const qkv_model *m);
+/* The rows that are pooled: one per token (R, D). */
+qkv_tensor *qkv_model_rows(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Classifier: logits (n sequences, classes), the mean over those that vote,
  * each with its factor. */

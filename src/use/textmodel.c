@@ -36,7 +36,7 @@ bool qkv_text_model_pairs(const qkv_text_model *m) {
 }
 
 int64_t qkv_text_model_max_len(const qkv_text_model *m) {
-    return qkv_model_config(m->model)->max_len;
+    return qkv_config_longest(qkv_model_config(m->model));
 }
 
 qkv_status qkv_text_model_set_max_len(qkv_text_model *m, int64_t tokens) {
