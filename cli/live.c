@@ -127,6 +127,7 @@ static void *keep_drawing(void *user) {
 
 void cli_live_begin(cli_live *l, bool quiet) {
     *l = (cli_live){.quiet = quiet, .terminal = isatty(STDERR_FILENO) != 0};
+    if (!l->terminal) l->last = now(); /* in a pipe short phases need no line */
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->end, NULL);
     l->drawing = !quiet;

@@ -53,7 +53,8 @@ QKV_API const char *qkv_version(void);
 
 /* Threads that calls from this thread use; 0 asks for every core this process may run on. Threads
  * come from OpenMP; on a shared machine set GOMP_SPINCOUNT=3000 in the environment (as the command
- * does), so that idle ones sleep. */
+ * does), so that idle ones sleep. A child made by fork() has one thread, once its parent has used
+ * several; no other thread of the parent may be within this library at that moment. */
 QKV_API void qkv_threads_set(int n);
 /* Whether large files of weights and data are mapped (true at first) or read into memory. A program
  * that reads a mapped file which another one cuts short is ended by SIGBUS, unless it handles that. */
@@ -642,6 +643,9 @@ typedef struct qkv_head_statistics {
     double entropy;  /* of a query's weights, in bits; the mean over queries, as the others */
     double distance; /* |query − key| in tokens, weighted; NaN unless `self` */
     double peak;     /* largest weight */
+    /* 0 … 1, how much the head says: how far its queries' weights are from what all of them look at
+     * on average (bits of the largest possible), less the share that looks at one fixed distance */
+    double says;
 } qkv_head_statistics;
 QKV_API qkv_head_statistics qkv_attention_head(const qkv_attention_part *part, int32_t layer,
                                                int32_t head);

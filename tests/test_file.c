@@ -102,7 +102,7 @@ static void test_pipe_and_link(void **state) {
     assert_false(f.mapped);
     qkv_file_close(&f);
     waitpid(child, NULL, 0);
-    assert_fails(qkv_file_open("/dev/zero", 100000, &f), QKV_BAD_FILE, "larger than");
+    assert_fails(qkv_file_open("/dev/zero", 100000, &f), QKV_FAILED, "may never end");
     assert_ok(qkv_file_write("/dev/null", "abc", 3));
 
     /* A link to a file stays a link; the file behind it is replaced. */

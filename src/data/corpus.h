@@ -92,6 +92,9 @@ typedef struct qkv_corpus_spec {
 
 qkv_status qkv_corpus_read(qkv_corpus *c, const qkv_corpus_spec *spec);
 void qkv_corpus_free(qkv_corpus *c);
+/* Of running text: makes a row begin about `wanted` bytes into it, where a text may be cut;
+ * *row: which (c->n: none does, there is less). */
+qkv_status qkv_corpus_cut(qkv_corpus *c, int64_t wanted, size_t *row);
 
 /* ---- for the readers ---- */
 

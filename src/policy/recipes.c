@@ -130,15 +130,19 @@ void qkv_recipe_ngrams(int64_t bytes, int64_t classes, int64_t *chars, int64_t *
  * blocks: 92.6 % of the held-out rows, 91.4 % of the test set.) */
 enum {
     HELD_OUT_FROM = 20, /* rows of which one may be spared */
-    STREAM_FROM = 2,    /* lines of running text, likewise */
+    STREAM_FROM = 4096, /* bytes of running text, likewise */
     BLOCKS = 800,
     BLOCK_MOST = 32
 };
 
-qkv_held_out qkv_recipe_held_out(int64_t n, double share, bool stream) {
+qkv_held_out qkv_recipe_held_out(int64_t n, double share) {
     const int64_t held = (int64_t)(share * (double)n + 0.999);
-    return (qkv_held_out){.rows = n >= (stream ? STREAM_FROM : HELD_OUT_FROM) ? held : 0,
+    return (qkv_held_out){.rows = n >= HELD_OUT_FROM ? held : 0,
                           .block = n < 2 * BLOCKS ? 1 : between(n / BLOCKS, 1, BLOCK_MOST)};
+}
+
+int64_t qkv_recipe_held_out_end(int64_t bytes, double share) {
+    return bytes < STREAM_FROM ? 0 : (int64_t)(share * (double)bytes);
 }
 
 /* ---- presets ---- */

@@ -13,8 +13,8 @@ enum {
     WIDTH = 80,        /* columns of what is shown */
     MOST_CLASSES = 30, /* that are all shown; of more the worst */
     WORST = 15,
-    MOST_COLUMNS = 12, /* classes up to which the table of answers may fit */
-    CONFUSED = 10      /* pairs of classes named where it does not */
+    MOST_COLUMNS = 10, /* classes up to which the table of answers is shown */
+    CONFUSED = 10      /* pairs of classes named where there are more */
 };
 
 /* ---- JSON ---- */
@@ -219,34 +219,27 @@ static qkv_status classes_table(const char *what, const qkv_class_score *rows, s
     return status;
 }
 
-/* Does the table of answers fit? A column is as wide as its name or its numbers. */
-static bool answers_fit(const qkv_evaluation *e) {
-    static const char corner[] = "true \\ answered";
-    size_t first = sizeof corner - 1, all = 0;
-    char digits[32];
-    if (e->n_classes > MOST_COLUMNS) return false;
-    for (size_t k = 0; k < e->n_classes; k++) {
-        size_t width = (size_t)qkv_text_width(e->classes[k].label, strlen(e->classes[k].label));
-        if (width > first) first = width;
-        for (size_t i = 0; i < e->n_classes; i++) {
-            const size_t n = (size_t)snprintf(digits, sizeof digits, "%lld",
-                                              (long long)e->confusion[i * e->n_classes + k]);
-            if (n > width) width = n;
-        }
-        all += 2 + width;
-    }
-    return first + all <= WIDTH;
+/* What fits of a label above a column of numbers. */
+static void put_short(qkv_table *t, const char *label, int columns) {
+    qkv_buf text = {0};
+    const int width = qkv_text_width(label, strlen(label));
+    qkv_text_fit(&text, label, strlen(label), width < columns ? width : columns, false);
+    qkv_table_cell(t, "%s", text.data ? text.data : "");
+    qkv_buf_free(&text);
 }
 
 /* Rows are the true classes, columns the answers. */
 static qkv_status confusion_table(const qkv_evaluation *e, qkv_buf *out) {
+    enum { CORNER = 15, LEAST = 4 };
+    const int room = (WIDTH - CORNER) / (int)e->n_classes - 2;
     char align[MOST_COLUMNS + 2] = "l";
     for (size_t k = 0; k < e->n_classes; k++) align[k + 1] = 'r';
     qkv_table t = qkv_table_begin(align);
     qkv_table_cell(&t, "true \\ answered");
-    for (size_t k = 0; k < e->n_classes; k++) qkv_table_cell(&t, "%s", e->classes[k].label);
+    for (size_t k = 0; k < e->n_classes; k++)
+        put_short(&t, e->classes[k].label, room < LEAST ? LEAST : room);
     for (size_t k = 0; k < e->n_classes; k++) {
-        qkv_table_cell(&t, "%s", e->classes[k].label);
+        put_short(&t, e->classes[k].label, CORNER);
         for (size_t i = 0; i < e->n_classes; i++)
             qkv_table_cell(&t, "%lld", (long long)e->confusion[k * e->n_classes + i]);
     }
@@ -399,7 +392,7 @@ static void table(const void *result, qkv_buf *out) {
     qkv_status status = classes_table(e->types ? "type" : "class", e->types ? e->types : e->classes,
                                       e->types ? e->n_types : e->n_classes, out);
     if (status == QKV_OK && !e->types)
-        status = (answers_fit(e) ? confusion_table : mistaken_table)(e, out);
+        status = (e->n_classes <= MOST_COLUMNS ? confusion_table : mistaken_table)(e, out);
     if (status != QKV_OK) out->status = status;
     if (e->n_bins) qkv_reliability_terminal(e, out);
     put_errors(e, out);

@@ -236,6 +236,12 @@ static void size(qkv_config *c, int64_t bytes) {
     qkv_recipe_ngrams(bytes, c->classes, &c->ngram_chars, &c->ngram_buckets);
 }
 
+/* The table has weights and squares; beside it stands a coordinate per text and class. */
+static double bytes(const qkv_config *c, int64_t texts) {
+    const double most = (double)ALPHAS / (double)c->classes, used = fmin((double)texts, most);
+    return sizeof(real) * (double)c->classes * (2 * (double)c->ngram_buckets + used);
+}
+
 static bool say(const qkv_settings *s, char *text, size_t room) {
     const qkv_config *c = s->values;
     if (qkv_settings_given(s, "ngrams") && qkv_settings_given(s, "ngram_chars")) return false;
@@ -261,6 +267,7 @@ const qkv_companion qkv_companion_ngrams = {
     .say = say,
     .columns = columns,
     .fit = fit_ngrams,
+    .bytes = bytes,
     .weigh = qkv_votes_weigh,
     .keep = keep,
 };

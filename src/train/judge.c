@@ -40,6 +40,7 @@ static double mean_loss(const qkv_step_result *sum) {
 /* Validates the weights that would be handed out, and remembers the best. */
 static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     qkv_step_result sum, known;
+    const double begin = qkv_now();
     QKV_TRY(qkv_loop_phase(l, "validation", 0));
     qkv_average_enter(&l->average);
     qkv_status status = qkv_loop_weigh(l);
@@ -60,6 +61,7 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
         l->state.best_right = p->accuracy;
     l->valid_loss = p->loss;
     l->valid_right = p->accuracy;
+    l->pace.validation = qkv_now() - begin;
     return QKV_OK;
 }
 
