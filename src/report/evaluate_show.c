@@ -225,6 +225,7 @@ static void put_short(qkv_table *t, const char *label, int columns) {
     const int width = qkv_text_width(label, strlen(label));
     qkv_text_fit(&text, label, strlen(label), width < columns ? width : columns, false);
     qkv_table_cell(t, "%s", text.data ? text.data : "");
+    if (text.status != QKV_OK) t->status = text.status;
     qkv_buf_free(&text);
 }
 
