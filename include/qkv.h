@@ -332,8 +332,9 @@ typedef enum qkv_progress_kind {
 typedef struct qkv_progress {
     qkv_progress_kind kind;
     int64_t step, steps, epoch;
-    double loss, accuracy; /* a mean over targets; a share of them */
-    double lr, norm;       /* of the step; the gradient's norm before clipping */
+    double loss,
+        accuracy;    /* a mean over targets; a share of them, NaN where none are right or wrong */
+    double lr, norm; /* of the step; the gradient's norm before clipping */
     double tokens_per_s, gflops, seconds_left;
     double step_loss;  /* STEP: the mean over the targets of this step alone */
     double share;      /* STEP: of this machine's peak, measured at the start; PHASE: of the
@@ -346,9 +347,9 @@ typedef struct qkv_progress {
 
 /* A row of training data given in memory; what a task does not use stays zero. */
 typedef struct qkv_train_row {
-    qkv_text label;  /* classify */
+    qkv_text label;  /* classify; rate: the number, as text */
     qkv_text text;   /* valid UTF-8; translate: the source */
-    qkv_text second; /* translate: the target; classify: the second text of a pair */
+    qkv_text second; /* translate: the target; classify, rate: the second text of a pair */
 } qkv_train_row;
 
 /* Row i of the table of tasks that can be trained; false past its end. */
@@ -467,6 +468,11 @@ QKV_API qkv_status qkv_text_model_read_pairs(qkv_text_model *m);
  * from several threads with one model. */
 QKV_API qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n,
                                 float *probabilities);
+
+/* The number of each of n texts, by a model of the task "rate". May be called from several threads
+ * with one model. */
+QKV_API qkv_status qkv_rate(const qkv_text_model *m, const qkv_text *texts, size_t n,
+                            float *numbers);
 
 /* ---- labels of words ---- */
 
@@ -808,7 +814,9 @@ typedef struct qkv_evaluation {
     const char *const *unknown_labels; /* which labels those are */
     int64_t targets, right;            /* answers asked for (tokens, or rows), and right ones */
     int64_t bytes;                     /* of the texts that were to be predicted */
-    double loss, accuracy;             /* mean of nats per target; right / targets */
+    double loss, accuracy;             /* mean of nats per target (of models that rate: of squared
+                                        errors, that of the mean of the training rows being 1);
+                                        right / targets */
     double perplexity, bits_per_byte;
     size_t n_classes;
     const qkv_class_score *classes;
@@ -818,6 +826,9 @@ typedef struct qkv_evaluation {
     size_t n_types;
     const qkv_class_score *types;
     double span_precision, span_recall, span_f1;
+    /* models that rate: means of the squared and of the absolute error, correlations of the
+     * numbers and of their ranks with the true ones */
+    double mse, mae, pearson, spearman;
     const int64_t *confusion; /* n_classes × n_classes: rows are true, columns answers */
     size_t n_mistaken;
     const qkv_mistaken_pair *mistaken; /* the most frequent first, 20 at most */

@@ -47,6 +47,7 @@ typedef struct qkv_recipe {
 } qkv_recipe;
 
 extern const qkv_recipe qkv_recipe_labels;  /* texts with labels */
+extern const qkv_recipe qkv_recipe_numbers; /* texts with a number */
 extern const qkv_recipe qkv_recipe_words;   /* a label for each word */
 extern const qkv_recipe qkv_recipe_pairs;   /* a text becomes another */
 extern const qkv_recipe qkv_recipe_writing; /* running text, to be continued */

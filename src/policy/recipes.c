@@ -24,6 +24,21 @@ const qkv_recipe qkv_recipe_labels = {
     .adamw_from_scratch = true, /* as good as Muon there, and a step is cheaper */
 };
 
+/* As texts with labels are, but that there are no classes to spread a target over. IMDb's stars,
+ * 5,000 reviews: see docs/TASKS.md. */
+const qkv_recipe qkv_recipe_numbers = {
+    .tokenizer = "word",
+    .lowercase = true,
+    .bytes_per_entry = 50,
+    .vocab_most = 30000,
+    .presets = QKV_PRESETS_LABELS,
+    .regularizer = "classifier",
+    .regularizer_share = 0.6,
+    .passes = {10, 8, 5},
+    .average = {4, 0},
+    .adamw_from_scratch = true,
+};
+
 /* UD English EWT, parts of speech: see docs/TASKS.md. */
 const qkv_recipe qkv_recipe_words = {
     /* How a word ends tells its part of speech, how it begins that it is a name: pieces, in the case

@@ -132,6 +132,32 @@ qkv_status qkv_scores_worst_lines(const qkv_corpus *corpus, const qkv_text *writ
     return status;
 }
 
+static const char *copy_number(qkv_scores *s, double x) {
+    return qkv_arena_printf(&s->strings, "%.6g", x);
+}
+
+qkv_status qkv_scores_far_numbers(const qkv_corpus *corpus, size_t most, qkv_scores *s,
+                                  qkv_evaluation *out) {
+    const size_t n = s->tally.truth.n;
+    candidate *far = qkv_alloc((n + 1) * sizeof *far);
+    qkv_status status = far ? QKV_OK : QKV_FAILED;
+    for (size_t i = 0; i < n && far; i++)
+        far[i] = (candidate){fabs(s->tally.truth.at[i] - s->tally.answer.at[i]), i};
+    if (n && far) qsort(far, n, sizeof *far, worst_first);
+    for (size_t i = 0; i < n && i < most && status == QKV_OK; i++) {
+        qkv_wrong_answer e;
+        status = begin_error(s, corpus, (size_t)s->row_of[far[i].at], true, &e);
+        if (status != QKV_OK) break;
+        e.truth = copy_number(s, s->tally.truth.at[far[i].at]);
+        e.answer = copy_number(s, s->tally.answer.at[far[i].at]);
+        if (!e.truth || !e.answer || !QKV_PUSH(s->errors, e)) status = QKV_FAILED;
+    }
+    qkv_free(far);
+    out->errors = s->errors.at;
+    out->n_errors = s->errors.n;
+    return status;
+}
+
 /* ---- classes taken for others ---- */
 
 /* The cells beside the diagonal, the largest first; of equal ones the first. */

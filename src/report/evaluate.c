@@ -3,6 +3,7 @@
  * calibration, intervals): a row of a task needs only to count its answers. */
 #include "report/evaluate.h"
 #include "base/mem.h"
+#include "score/agreement.h"
 #include "score/resample.h"
 #include "use/tag_text.h"
 
@@ -75,7 +76,7 @@ static qkv_status count_examples(const qkv_text_model *m, const qkv_corpus *corp
     const qkv_config *config = qkv_model_config(m->model);
     const qkv_task *task = qkv_task_of(config);
     if (qkv_has_labels(task->shape)) QKV_TRY(begin_classes(m, o, s));
-    if (s->tally.keep) QKV_TRY(number_rows(corpus, data, s));
+    if (s->tally.keep || o->errors) QKV_TRY(number_rows(corpus, data, s));
     QKV_TRY(count_batches(m, data, task->stream ? config->max_len : 0, &s->tally));
     return o->lengths ? count_lengths(m, data, s) : QKV_OK;
 }
@@ -220,6 +221,8 @@ static qkv_status count_all(const qkv_text_model *m, const qkv_corpus *corpus,
     if (writes) QKV_TRY(count_likeness(m, corpus, o, s, out));
     if (s->tally.keep && o->errors)
         QKV_TRY(qkv_scores_errors(m, corpus, (size_t)o->errors, s, out));
+    if (s->tally.truth.n && o->errors)
+        QKV_TRY(qkv_scores_far_numbers(corpus, (size_t)o->errors, s, out));
     return name_unknown(corpus, s, out);
 }
 
@@ -287,6 +290,17 @@ static qkv_status conclude_classes(const qkv_text_model *m, const qkv_evaluate_o
     return o->samples ? qkv_scores_intervals(s, o, out) : QKV_OK;
 }
 
+static qkv_status conclude_numbers(const qkv_scores *s, qkv_evaluation *out) {
+    qkv_agreement found;
+    QKV_TRY(qkv_agreement_of(s->tally.truth.at, s->tally.answer.at, s->tally.truth.n, &found));
+    out->accuracy = NAN;
+    out->mse = found.mse;
+    out->mae = found.mae;
+    out->pearson = found.pearson;
+    out->spearman = found.spearman;
+    return QKV_OK;
+}
+
 static qkv_status conclude_translation(qkv_scores *s, const qkv_evaluate_options *o,
                                        qkv_evaluation *out) {
     const size_t samples = qkv_samples_of(o, (size_t)s->likeness.lines);
@@ -328,6 +342,7 @@ static qkv_status conclude(const qkv_text_model *m, const qkv_evaluate_options *
     out->loss = s->tally.loss / (targets - (double)s->tally.n_unknown);
     out->accuracy = (double)s->tally.n_right / targets;
     if (s->tally.confusion) return conclude_classes(m, o, s, out);
+    if (s->tally.truth.n) return conclude_numbers(s, out);
     /* Bits per byte of the original text: the mean loss of a token, times the tokens per byte.
      * (Where only some tokens are guessed, as in mlm, as if all were.) */
     const int64_t tokens = s->translated ? s->tally.n_targets : s->n_tokens;
@@ -343,7 +358,7 @@ static qkv_status check_options(const qkv_task *task, const qkv_evaluate_options
     const bool labels = qkv_has_labels(task->shape);
     if (o->errors < 0 || o->samples < 0)
         return qkv_fail(QKV_USAGE, "numbers of errors and samples must not be negative");
-    if (o->errors && !labels && task->sides == 1)
+    if (o->errors && !labels && task->shape.head != QKV_HEAD_NUMBER && task->sides == 1)
         return qkv_fail(QKV_USAGE,
                         "--errors lists wrong answers; a model of \"%s\" gives none, only a loss",
                         task->name);
@@ -409,6 +424,10 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                             .span_precision = NAN,
                             .span_recall = NAN,
                             .span_f1 = NAN,
+                            .mse = NAN,
+                            .mae = NAN,
+                            .pearson = NAN,
+                            .spearman = NAN,
                             .bleu = NAN,
                             .chrf2 = NAN,
                             .chrf2_plus = NAN};
@@ -422,6 +441,8 @@ void qkv_evaluation_free(qkv_evaluation *e) {
     if (s) {
         qkv_free(s->tally.confusion);
         qkv_free(s->tally.answers.at);
+        qkv_free(s->tally.truth.at);
+        qkv_free(s->tally.answer.at);
         qkv_free(s->classes);
         qkv_free(s->spans);
         qkv_free(s->in_rows);

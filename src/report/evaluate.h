@@ -42,6 +42,9 @@ qkv_status qkv_scores_errors(const qkv_text_model *m, const qkv_corpus *corpus, 
 /* The lines that a translator did worst: written[i] answers row i. */
 qkv_status qkv_scores_worst_lines(const qkv_corpus *corpus, const qkv_text *written, size_t most,
                                   qkv_scores *s, qkv_evaluation *out);
+/* The numbers furthest from the true ones. */
+qkv_status qkv_scores_far_numbers(const qkv_corpus *corpus, size_t most, qkv_scores *s,
+                                  qkv_evaluation *out);
 void qkv_scores_calibrate(qkv_scores *s, qkv_evaluation *out);
 qkv_status qkv_scores_mistaken(qkv_scores *s, qkv_evaluation *out);
 /* Intervals of accuracy, macro F1 and, of taggers with spans, their F1: over rows. */

@@ -155,7 +155,7 @@ static void members(const void *result, qkv_json_out *j) {
                                  {"targets", (double)e->targets},
                                  {"loss", e->loss},
                                  {"accuracy", e->accuracy}},
-                6);
+                isnan(e->accuracy) ? 5 : 6);
     put_interval(j, "accuracy_interval", e->accuracy_interval);
     put_interval(j, "macro_f1_interval", e->macro_f1_interval);
     put_interval(j, "span_f1_interval", e->span_f1_interval);
@@ -165,6 +165,13 @@ static void members(const void *result, qkv_json_out *j) {
     if (e->n_lengths) lengths_json(e, j);
     if (e->confusion)
         classes_json(e, j);
+    else if (!isnan(e->mse))
+        put_numbers(j,
+                    (const number[]){{"mse", e->mse},
+                                     {"mae", e->mae},
+                                     {"pearson", e->pearson},
+                                     {"spearman", e->spearman}},
+                    4);
     else
         put_numbers(j,
                     (const number[]){{"perplexity", e->perplexity},
@@ -322,8 +329,11 @@ static void put_error(const qkv_wrong_answer *w, bool files, qkv_buf *out) {
         put_line(out, w->truth, strlen(w->truth), WIDTH - 8);
         return;
     }
-    qkv_buf_printf(out, "line %lld: %s %.4f, but it is %s %.4f\n    ", (long long)w->line,
-                   w->answer, w->p_answer, w->truth, w->p_truth);
+    qkv_buf_printf(out, "line %lld: %s", (long long)w->line, w->answer);
+    if (!isnan(w->p_answer)) qkv_buf_printf(out, " %.4f", w->p_answer);
+    qkv_buf_printf(out, ", but it is %s", w->truth);
+    if (!isnan(w->p_truth)) qkv_buf_printf(out, " %.4f", w->p_truth);
+    qkv_buf_puts(out, "\n    ");
     if (w->end - w->begin < w->text.len)
         put_word(out, w);
     else
@@ -372,6 +382,12 @@ static void table(const void *result, qkv_buf *out) {
     if (e->left_out || e->cut)
         qkv_buf_printf(out, "rows: %lld, %lld left out as empty, %lld cut to the longest text\n",
                        (long long)e->examples, (long long)e->left_out, (long long)e->cut);
+    if (!isnan(e->mse)) {
+        qkv_buf_printf(out, "mse %.6g   mae %.6g   pearson %.4f   spearman %.4f   (%lld rows)\n",
+                       e->mse, e->mae, e->pearson, e->spearman, (long long)e->targets);
+        put_errors(e, out);
+        return;
+    }
     if (!e->confusion) {
         qkv_buf_printf(out,
                        "loss %.4f nats   perplexity %.3f   bits per byte %.4f   (%lld tokens)\n",

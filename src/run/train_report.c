@@ -329,7 +329,7 @@ qkv_status qkv_run_say_finished(qkv_run *r) {
                          minutes ? o->seconds / 60 : o->seconds, minutes ? "minutes" : "seconds"));
     say_best(r, &s, "");
     say_use(r);
-    QKV_TRY(qkv_run_note(r, "go on     with a larger --%s; begin anew with --overwrite",
+    QKV_TRY(qkv_run_note(r, "go on     with a larger --%s; start over with --overwrite",
                          o->minutes > 0 ? "minutes"
                          : o->steps > 0 ? "steps"
                                         : "epochs"));

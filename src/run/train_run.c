@@ -288,6 +288,8 @@ static qkv_status make_ids(qkv_run *r) {
         status = make_set(r, r->has_valid_corpus ? &r->valid_corpus : &r->corpus,
                           r->has_valid_corpus ? NULL : held, "valid", &r->valid_ids, &counts);
     if (status == QKV_OK) status = find_rows(r, take);
+    if (status == QKV_OK && r->task->settle && !r->goes_on)
+        r->task->settle(&r->train_ids, &r->config);
     qkv_free(take);
     return status;
 }
@@ -361,6 +363,7 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
         QKV_TRY(assign(r, r->chosen->preset));
     }
     if (qkv_has_labels(r->task->shape)) r->config.classes = r->corpus.labels.n;
+    if (r->task->shape.head == QKV_HEAD_NUMBER) r->config.classes = 1;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;
     QKV_TRY(check_size(r));

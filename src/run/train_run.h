@@ -104,7 +104,7 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l);
 qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l);
 /* Of a run that was stopped: what is in place, and how to go on. */
 void qkv_run_say_stopped(qkv_run *r, const qkv_loop *l);
-/* Of one that is finished already: what it came to, and how to go on or begin anew. */
+/* Of one that is finished already: what it came to, and how to go on or start over. */
 qkv_status qkv_run_say_finished(qkv_run *r);
 
 /* ---- course.c ---- */

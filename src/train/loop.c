@@ -176,7 +176,7 @@ static qkv_status find_state(qkv_loop *l, bool *found) {
     if (l->state.timed || l->state.steps > l->state.step) return QKV_OK;
     return qkv_fail(QKV_USAGE,
                     "the run there is finished, after %lld steps; these settings give it %lld: "
-                    "raise --epochs or --steps to go on from it, or begin anew with --overwrite",
+                    "raise --epochs or --steps to go on from it, or start over with --overwrite",
                     (long long)l->state.step, (long long)l->state.steps);
 }
 
@@ -271,13 +271,18 @@ qkv_status qkv_loop_phase(qkv_loop *l, const char *name, double share) {
     return qkv_loop_tell(l, &p);
 }
 
+double qkv_loop_right(const qkv_loop *l, const qkv_step_result *r) {
+    const bool counted = qkv_task_of(qkv_model_config(l->model))->unit != NULL;
+    return counted ? (double)r->n_right / (double)(r->n_targets ? r->n_targets : 1) : NAN;
+}
+
 static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
     const qkv_step_result *r = &l->recent;
     const double targets = r->n_targets ? (double)r->n_targets : 1;
     qkv_progress p = {.kind = QKV_PROGRESS_STEP,
                       .loss = r->loss / targets,
                       .step_loss = l->step_loss,
-                      .accuracy = (double)r->n_right / targets,
+                      .accuracy = qkv_loop_right(l, r),
                       .lr = u->lr,
                       .norm = u->norm,
                       .tokens_per_s = (double)r->tokens / l->recent_seconds};

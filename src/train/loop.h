@@ -141,6 +141,8 @@ int64_t qkv_loop_next_batch(qkv_loop *l);
 qkv_status qkv_loop_mark(qkv_loop *l);
 /* Batches of training data that a validation sees. */
 int64_t qkv_loop_known(const qkv_loop *l);
+/* The share of right answers; NaN: the task has none (unit NULL). */
+double qkv_loop_right(const qkv_loop *l, const qkv_step_result *r);
 /* Finds how much each companion counts, beside the weights that are in place. */
 qkv_status qkv_loop_weigh(qkv_loop *l);
 /* What all ranks counted; the first failure among them, for all. */
