@@ -68,6 +68,20 @@ tail -4 text | cmp -s - out || fail "eval and score differ: $(cat text out)"
 "$qkv" eval t --data pairs.tsv --errors 2 --samples 0 >out 2>err || fail eval translate --errors
 has '^line [0-9]*: chrF2 [0-9.]*$' '^    eins zwei [0-9]*$' '^  wrote ' '^  right one two [0-9]*$'
 
+# A tagger: spans, intervals over sentences, the word in its sentence.
+i=0
+while [ $i -lt 40 ]; do
+    printf 'we O\nsaw O\nAnn B-PER\nLee I-PER\nin O\nRome B-LOC\n%d O\n\n' $i
+    i=$((i + 1))
+done >words.conll
+{ cat words.conll; printf 'we O\nsaw O\nAnn B-LOC\nLee B-ORG\nin O\nRome B-LOC\n\n'; } >other.conll
+"$qkv" train tag --train words.conll --out w $small --epochs 60 2>err || fail train tag
+"$qkv" eval w --data other.conll --errors 3 --samples 50 >out 2>err || fail eval tag
+has 'spans F1 [0-9.]* to [0-9.]*' 'not know, counted as wrong: 1 ("B-ORG")' \
+    'B-PER [0-9.]*, but it is B-LOC [0-9.e-]*$' '^    we saw \[Ann\] Lee in Rome'
+"$qkv" eval w --data other.conll --errors 3 --json >out 2>err || fail eval tag
+has '"span_f1_interval":\[' '"text":"we saw Ann Lee in Rome.*","begin":7,"end":10,"truth":"B-LOC","answer":"B-PER"'
+
 got=0; "$qkv" eval c 2>err || got=$?
 [ $got -eq 2 ] || fail "eval without data gave $got"
 echo "eval: ok"

@@ -323,7 +323,7 @@ static void offer(hit *heap, size_t *n, size_t top, hit h) {
 /* Some queries at once. */
 typedef struct search {
     const qkv_neighbours *s;
-    size_t n, top;
+    size_t n, top; /* queries; how many of the nearest each gets, which there are */
     float *queries;
     real *a, *b, *scores;  /* of the queries and, where reals are no floats, a block of texts; their
                              products (n, ROWS) */
@@ -361,7 +361,6 @@ static qkv_status compare_block(search *q, size_t from, size_t rows) {
 /* Empties a heap from the worst on. */
 static void write_hits(search *q, size_t i, qkv_neighbour *out) {
     hit *heap = q->heap + i * q->top;
-    for (size_t k = 0; k < q->top; k++) out[k] = (qkv_neighbour){0};
     for (size_t n = q->found[i]; n > 0; n--) {
         const item *found = &q->s->items.at[heap[0].row];
         out[n - 1] = (qkv_neighbour){heap[0].cosine, found->line, found->text};
@@ -370,14 +369,14 @@ static void write_hits(search *q, size_t i, qkv_neighbour *out) {
     }
 }
 
-static qkv_status search_all(search *q, const qkv_text *texts, qkv_neighbour *out) {
+static qkv_status search_all(search *q, const qkv_text *texts, size_t stride, qkv_neighbour *out) {
     const qkv_neighbours *s = q->s;
     memset(q->found, 0, sizeof q->found);
     QKV_TRY(embed(s->m, texts, q->n, q->queries));
     widen(q->queries, q->n * s->width, q->a);
     for (size_t from = 0; from < s->items.n; from += ROWS)
         QKV_TRY(compare_block(q, from, s->items.n - from < ROWS ? s->items.n - from : ROWS));
-    for (size_t i = 0; i < q->n; i++) write_hits(q, i, out + i * q->top);
+    for (size_t i = 0; i < q->n; i++) write_hits(q, i, out + i * stride);
     return QKV_OK;
 }
 
@@ -386,17 +385,17 @@ qkv_status qkv_neighbours_find(const qkv_neighbours *s, const qkv_text *texts, s
     const size_t kept = top < s->items.n ? top : s->items.n,
                  block = sizeof(real) == sizeof(float) ? 0 : ROWS * s->width;
     search q = {.s = s,
-                .top = top,
+                .top = kept,
                 .queries = qkv_alloc(QUERIES * s->width * sizeof(float)),
                 .a = qkv_alloc((QUERIES * s->width + block) * sizeof(real)),
                 .scores = qkv_alloc(QUERIES * ROWS * sizeof(real)),
-                .heap = qkv_zalloc(QUERIES, (kept + 1) * sizeof(hit))};
+                .heap = qkv_zalloc(QUERIES * (kept + 1), sizeof(hit))};
     qkv_status status = q.queries && q.a && q.scores && q.heap ? QKV_OK : QKV_FAILED;
     q.b = q.a ? q.a + QUERIES * s->width : NULL;
     for (size_t i = 0; i < n * top; i++) out[i] = (qkv_neighbour){0};
     for (size_t from = 0; from < n && top && status == QKV_OK; from += QUERIES) {
         q.n = n - from < QUERIES ? n - from : QUERIES;
-        status = search_all(&q, texts + from, out + from * top);
+        status = search_all(&q, texts + from, top, out + from * top);
     }
     qkv_free(q.queries);
     qkv_free(q.a);
