@@ -117,6 +117,25 @@ bool cli_lines_next(cli_lines *l, int fd) {
     return l->n > 0;
 }
 
+/* The name of a file is a text like any other, but seldom what is meant. */
+static void say_file(const char *text) {
+    if (access(text, R_OK) == 0)
+        cli_say(stderr, 5,
+                "qkv: \"%s\" is read as a text, though a file has this name; for the file's lines: "
+                "< %s",
+                text, text);
+}
+
+bool cli_lines_or_texts(cli_lines *l, const cli_args *a, int fd) {
+    if (a->n_rest < 2) return cli_lines_next(l, fd);
+    if (l->end) return false;
+    l->end = true;
+    if (a->n_rest == 2) say_file(a->rest[1]);
+    for (size_t i = 1; i < a->n_rest; i++)
+        if (!add_line(l, a->rest[i], strlen(a->rest[i]))) return false;
+    return true;
+}
+
 /* ---- files ---- */
 
 static bool fail_file(cli_files *f, const char *name) {
