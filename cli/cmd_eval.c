@@ -17,6 +17,10 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      .value = "COLUMN",
      .help = "column of the second text (translators: the target)"},
+    {.name = "labels-separator",
+     .kind = CLI_TEXT,
+     .value = "TEXT",
+     .help = "what stands between the labels of a row that has several"},
     {.name = "format",
      .kind = CLI_TEXT,
      .value = "FORM",
@@ -53,7 +57,8 @@ static int run(const cli_args *a) {
                                              .format = cli_text(a, "format"),
                                              .text = cli_text(a, "text"),
                                              .label = cli_text(a, "label"),
-                                             .pair = cli_text(a, "pair")};
+                                             .pair = cli_text(a, "pair"),
+                                             .labels_separator = cli_text(a, "labels-separator")};
         qkv_evaluation found;
         status = qkv_evaluate(m, files, &wanted, &found);
         if (status == QKV_OK) status = qkv_evaluation_show(&found, cli_show(a), &text);

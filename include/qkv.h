@@ -459,6 +459,10 @@ QKV_API qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path
 QKV_API bool qkv_text_model_pairs(const qkv_text_model *m);
 /* From now on texts are pairs, for a model of another program that reads pairs and does not say so. */
 QKV_API qkv_status qkv_text_model_read_pairs(qkv_text_model *m);
+/* May a text have several labels, as some rows of the training data had? Then the probabilities below
+ * are of each label by itself, and those that have at least the threshold are the answer. */
+QKV_API bool qkv_text_model_several(const qkv_text_model *m);
+QKV_API double qkv_text_model_threshold(const qkv_text_model *m);
 /* probabilities (n rows of as many as there are labels) of each class for each text. May be called
  * from several threads with one model. */
 QKV_API qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n,
@@ -678,6 +682,7 @@ typedef struct qkv_evaluate_options {
     const char *tokenize;                /* translators: see qkv_score_request */
     const char *format;                  /* form of the files; NULL: recognised */
     const char *text, *label, *pair;     /* columns, by name or number from 1; NULL: recognised */
+    const char *labels_separator;        /* stands between the labels of a row; NULL: one label */
 } qkv_evaluate_options;
 
 /* How like its references a translation is: sacrebleu's figures, of detokenised text. */
@@ -719,6 +724,10 @@ typedef struct qkv_evaluation {
     /* models that rate: means of the squared and of the absolute error, correlations of the
      * numbers and of their ranks with the true ones */
     double mse, mae, pearson, spearman;
+    /* classifiers of several labels a text: of all labels given; `right` are the rows all of whose
+     * labels are */
+    bool several;
+    double micro_precision, micro_recall, micro_f1;
     const int64_t *confusion;       /* n_classes × n_classes: rows are true, columns answers */
     double bleu, chrf2, chrf2_plus; /* translators */
     const qkv_translation_score *translation; /* the same with all that belongs to it */

@@ -20,7 +20,10 @@ static qkv_status count_batches(const qkv_text_model *m, const qkv_encoded *data
     if (qkv_has_labels(task->shape)) {
         const size_t classes = (size_t)m->labels.n;
         s->tally.classes = m->labels.n;
-        QKV_TRY_ALLOC(s->tally.confusion = qkv_zalloc(classes * classes, sizeof(int64_t)));
+        if (config->several)
+            QKV_TRY_ALLOC(s->tally.labels = qkv_zalloc(classes + 1, sizeof *s->tally.labels));
+        else
+            QKV_TRY_ALLOC(s->tally.confusion = qkv_zalloc(classes * classes, sizeof(int64_t)));
         QKV_TRY_ALLOC(s->classes = qkv_zalloc(classes, sizeof *s->classes));
     }
     QKV_TRY(qkv_batcher_init(&b));
@@ -161,6 +164,7 @@ static qkv_class_score score(const char *label, int64_t truth, int64_t answered,
 
 static qkv_class_score score_class(const qkv_tally *t, int32_t k, const char *label) {
     int64_t answered = 0, truth = 0;
+    if (t->labels) return score(label, t->labels[k][0], t->labels[k][1], t->labels[k][2]);
     for (int32_t i = 0; i < t->classes; i++) {
         answered += t->confusion[i * t->classes + k];
         truth += t->confusion[k * t->classes + i];
@@ -204,6 +208,13 @@ static qkv_status conclude_classes(const qkv_text_model *m, qkv_scores *s, qkv_e
     out->classes = s->classes;
     out->confusion = s->tally.confusion;
     out->macro_f1 = sum / s->tally.classes;
+    if (s->tally.labels) {
+        const qkv_class_score all = score_class(&s->tally, s->tally.classes, NULL);
+        out->several = true;
+        out->micro_precision = all.precision;
+        out->micro_recall = all.recall;
+        out->micro_f1 = all.f1;
+    }
     return s->spans ? conclude_spans(&m->spans, s, out) : QKV_OK;
 }
 
@@ -233,7 +244,7 @@ static qkv_status conclude(const qkv_text_model *m, qkv_scores *s, qkv_evaluatio
     out->right = s->tally.n_right;
     out->loss = s->tally.loss / targets;
     out->accuracy = (double)s->tally.n_right / targets;
-    if (s->tally.confusion) return conclude_classes(m, s, out);
+    if (s->tally.classes) return conclude_classes(m, s, out);
     if (s->tally.truth.n) return conclude_numbers(s, out);
     /* Bits per byte of the original text: the mean loss of a token, times the tokens per byte.
      * (Where only some tokens are guessed, as in mlm, as if all were.) */
@@ -257,6 +268,8 @@ static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
                                   .column = {[QKV_ROLE_LABEL] = options->label,
                                              [QKV_ROLE_TEXT] = options->text,
                                              [QKV_ROLE_PAIR] = options->pair},
+                                  .between = options->labels_separator,
+                                  .several = qkv_text_model_several(m),
                                   .second = m->pairs           ? QKV_SECOND_MUST
                                             : task->sides == 1 ? QKV_SECOND_NOT
                                                                : QKV_SECOND_MAY,
@@ -285,6 +298,9 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                             .span_precision = NAN,
                             .span_recall = NAN,
                             .span_f1 = NAN,
+                            .micro_precision = NAN,
+                            .micro_recall = NAN,
+                            .micro_f1 = NAN,
                             .mse = NAN,
                             .mae = NAN,
                             .pearson = NAN,
@@ -301,6 +317,7 @@ void qkv_evaluation_free(qkv_evaluation *e) {
     qkv_scores *s = e->memory;
     if (s) {
         qkv_free(s->tally.confusion);
+        qkv_free(s->tally.labels);
         qkv_free(s->tally.truth.at);
         qkv_free(s->tally.answer.at);
         qkv_free(s->classes);

@@ -43,6 +43,15 @@ static void rows_json(const char *key, const qkv_class_score *rows, size_t n, qk
 static void classes_json(const qkv_evaluation *e, qkv_json_out *j) {
     rows_json("classes", e->classes, e->n_classes, j);
     put_numbers(j, (const number[]){{"macro_f1", e->macro_f1}}, 1);
+    if (e->several) {
+        put_numbers(j,
+                    (const number[]){{"micro_precision", e->micro_precision},
+                                     {"micro_recall", e->micro_recall},
+                                     {"micro_f1", e->micro_f1},
+                                     {"exact_match", e->accuracy}},
+                    4);
+        return;
+    }
     qkv_json_put_key(j, "confusion");
     qkv_json_open(j, '[');
     for (size_t k = 0; k < e->n_classes; k++) {
@@ -65,7 +74,7 @@ static void members(const void *result, qkv_json_out *j) {
                                  {"loss", e->loss},
                                  {"accuracy", e->accuracy}},
                 isnan(e->accuracy) ? 5 : 6);
-    if (e->confusion)
+    if (e->classes)
         classes_json(e, j);
     else if (!isnan(e->mse))
         put_numbers(j,
@@ -151,22 +160,26 @@ static void table(const void *result, qkv_buf *out) {
                        e->mse, e->mae, e->pearson, e->spearman, (long long)e->targets);
         return;
     }
-    if (!e->confusion) {
+    if (!e->classes) {
         qkv_buf_printf(out,
                        "loss %.4f nats   perplexity %.3f   bits per byte %.4f   (%lld tokens)\n",
                        e->loss, e->perplexity, e->bits_per_byte, (long long)e->targets);
         if (e->translation) qkv_translation_score_table(e->translation, out);
         return;
     }
-    qkv_buf_printf(out, "accuracy %.2f %%   macro F1 %.4f   loss %.4f   (%lld of %lld right)\n\n",
-                   100 * e->accuracy, e->macro_f1, e->loss, (long long)e->right,
+    if (e->several)
+        qkv_buf_printf(out, "micro F1 %.4f   precision %.4f   recall %.4f   macro F1 %.4f\n",
+                       e->micro_f1, e->micro_precision, e->micro_recall, e->macro_f1);
+    qkv_buf_printf(out, e->several ? "exact match %.2f %%" : "accuracy %.2f %%", 100 * e->accuracy);
+    if (!e->several) qkv_buf_printf(out, "   macro F1 %.4f", e->macro_f1);
+    qkv_buf_printf(out, "   loss %.4f   (%lld of %lld right)\n\n", e->loss, (long long)e->right,
                    (long long)e->targets);
     if (e->types)
         qkv_buf_printf(out, "spans: F1 %.4f   precision %.4f   recall %.4f\n\n", e->span_f1,
                        e->span_precision, e->span_recall);
     qkv_status status = classes_table(e->types ? "type" : "class", e->types ? e->types : e->classes,
                                       e->types ? e->n_types : e->n_classes, out);
-    if (status == QKV_OK && !e->types && e->n_classes <= MOST_COLUMNS)
+    if (status == QKV_OK && !e->types && !e->several && e->n_classes <= MOST_COLUMNS)
         status = confusion_table(e, out);
     if (status != QKV_OK) out->status = status;
 }
