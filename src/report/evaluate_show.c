@@ -52,6 +52,15 @@ static void rows_json(const char *key, const qkv_class_score *rows, size_t n, qk
 static void classes_json(const qkv_evaluation *e, qkv_json_out *j) {
     rows_json("classes", e->classes, e->n_classes, j);
     put_numbers(j, (const number[]){{"macro_f1", e->macro_f1}}, 1);
+    if (e->several) {
+        put_numbers(j,
+                    (const number[]){{"micro_precision", e->micro_precision},
+                                     {"micro_recall", e->micro_recall},
+                                     {"micro_f1", e->micro_f1},
+                                     {"exact_match", e->accuracy}},
+                    4);
+        return;
+    }
     qkv_json_put_key(j, "confusion");
     qkv_json_open(j, '[');
     for (size_t k = 0; k < e->n_classes; k++) {
@@ -163,7 +172,7 @@ static void members(const void *result, qkv_json_out *j) {
     if (e->confusion) labels_json(e, j);
     if (e->n_errors) errors_json(e, j);
     if (e->n_lengths) lengths_json(e, j);
-    if (e->confusion)
+    if (e->classes)
         classes_json(e, j);
     else if (!isnan(e->mse))
         put_numbers(j,
@@ -388,7 +397,7 @@ static void table(const void *result, qkv_buf *out) {
         put_errors(e, out);
         return;
     }
-    if (!e->confusion) {
+    if (!e->classes) {
         qkv_buf_printf(out,
                        "loss %.4f nats   perplexity %.3f   bits per byte %.4f   (%lld tokens)\n",
                        e->loss, e->perplexity, e->bits_per_byte, (long long)e->targets);
@@ -397,8 +406,12 @@ static void table(const void *result, qkv_buf *out) {
         put_errors(e, out);
         return;
     }
-    qkv_buf_printf(out, "accuracy %.2f %%   macro F1 %.4f   loss %.4f   (%lld of %lld right)\n",
-                   100 * e->accuracy, e->macro_f1, e->loss, (long long)e->right,
+    if (e->several)
+        qkv_buf_printf(out, "micro F1 %.4f   precision %.4f   recall %.4f   macro F1 %.4f\n",
+                       e->micro_f1, e->micro_precision, e->micro_recall, e->macro_f1);
+    qkv_buf_printf(out, e->several ? "exact match %.2f %%" : "accuracy %.2f %%", 100 * e->accuracy);
+    if (!e->several) qkv_buf_printf(out, "   macro F1 %.4f", e->macro_f1);
+    qkv_buf_printf(out, "   loss %.4f   (%lld of %lld right)\n\n", e->loss, (long long)e->right,
                    (long long)e->targets);
     put_intervals(e, out);
     put_unknown(e, out);
@@ -408,7 +421,7 @@ static void table(const void *result, qkv_buf *out) {
                        e->span_precision, e->span_recall);
     qkv_status status = classes_table(e->types ? "type" : "class", e->types ? e->types : e->classes,
                                       e->types ? e->n_types : e->n_classes, out);
-    if (status == QKV_OK && !e->types)
+    if (status == QKV_OK && !e->types && !e->several)
         status = (e->n_classes <= MOST_COLUMNS ? confusion_table : mistaken_table)(e, out);
     if (status != QKV_OK) out->status = status;
     if (e->n_bins) qkv_reliability_terminal(e, out);

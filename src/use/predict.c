@@ -5,6 +5,7 @@
 #include "base/queue.h"
 
 #include <math.h>
+#include <math.h>
 #include <string.h>
 
 enum { BATCH_TOKENS = 4096 };
@@ -216,7 +217,12 @@ qkv_status qkv_rows_of_texts(const qkv_text_model *m, qkv_use_texts texts, size_
 
 static qkv_tensor *class_rows(qkv_tape *t, qkv_model *m, const qkv_tokens *batch) {
     qkv_tensor *y = qkv_model_classify(t, m, batch);
-    if (!qkv_tape_stopped(t)) qkv_kern_get()->softmax(y->data, y->data, y->rows, y->cols);
+    if (qkv_tape_stopped(t)) return y;
+    if (qkv_model_config(m)->several)
+        for (int64_t i = 0; i < y->rows * y->cols; i++)
+            y->data[i] = (real)(1 / (1 + exp(-(double)y->data[i])));
+    else
+        qkv_kern_get()->softmax(y->data, y->data, y->rows, y->cols);
     return y;
 }
 

@@ -43,6 +43,14 @@ qkv_status qkv_text_model_read_pairs(qkv_text_model *m) {
     return QKV_OK;
 }
 
+bool qkv_text_model_several(const qkv_text_model *m) {
+    return qkv_model_config(m->model)->several;
+}
+
+double qkv_text_model_threshold(const qkv_text_model *m) {
+    return qkv_model_config(m->model)->threshold;
+}
+
 bool qkv_text_model_pairs(const qkv_text_model *m) {
     return m->pairs;
 }
