@@ -159,6 +159,9 @@ static void members(const void *result, qkv_json_out *j) {
     put_interval(j, "accuracy_interval", e->accuracy_interval);
     put_interval(j, "macro_f1_interval", e->macro_f1_interval);
     put_interval(j, "span_f1_interval", e->span_f1_interval);
+    put_interval(j, "mse_interval", e->mse_interval);
+    put_interval(j, "pearson_interval", e->pearson_interval);
+    put_interval(j, "spearman_interval", e->spearman_interval);
     if (e->samples && !e->translation) qkv_put_count(j, "samples", e->samples);
     if (e->confusion) labels_json(e, j);
     if (e->n_errors) errors_json(e, j);
@@ -385,6 +388,13 @@ static void table(const void *result, qkv_buf *out) {
     if (!isnan(e->mse)) {
         qkv_buf_printf(out, "mse %.6g   mae %.6g   pearson %.4f   spearman %.4f   (%lld rows)\n",
                        e->mse, e->mae, e->pearson, e->spearman, (long long)e->targets);
+        if (e->samples)
+            qkv_buf_printf(out,
+                           "95 %% interval: mse %.6g to %.6g   pearson %.4f to %.4f\n"
+                           "               spearman %.4f to %.4f\n",
+                           e->mse_interval.low, e->mse_interval.high, e->pearson_interval.low,
+                           e->pearson_interval.high, e->spearman_interval.low,
+                           e->spearman_interval.high);
         put_errors(e, out);
         return;
     }
