@@ -88,6 +88,9 @@ qkv_status jinja_fail(const jinja_node *at, const char *format, ...)
 qkv_status jinja_take(jinja_run *r, size_t bytes, void *out);
 qkv_status jinja_evaluate(jinja_run *r, const jinja_node *n, qkv_jinja_value *out);
 
+/* jinja_operators.c */
+qkv_status jinja_binary(jinja_run *r, const jinja_node *n, qkv_jinja_value *out);
+
 /* jinja_value.c */
 bool jinja_is_true(const qkv_jinja_value *v);
 bool jinja_same(const qkv_jinja_value *a, const qkv_jinja_value *b);
