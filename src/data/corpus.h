@@ -60,6 +60,7 @@ typedef struct qkv_reading {
     qkv_text unused; /* names of the columns left aside, ", " between */
     size_t n_unused;
     qkv_text left_out; /* of a folder: folders that were not read, ", " between */
+    size_t first;      /* the first of its rows */
 } qkv_reading;
 
 typedef struct qkv_corpus {
@@ -68,6 +69,7 @@ typedef struct qkv_corpus {
     size_t n, cap;
     qkv_labels labels;  /* LABELLED, TAGGED */
     bool several;       /* LABELLED: rows have any number of labels */
+    qkv_labels unknown; /* labels that are not among those of the spec, where it lets them pass */
     int64_t n_empty;    /* rows without text, left out */
     const char *format; /* the form that was recognised, of the last file */
     QKV_VEC(qkv_reading) readings;
@@ -96,6 +98,7 @@ typedef struct qkv_corpus_spec {
     const char *between;      /* stands between the labels of a row; NULL: a cell is one label */
     bool several;             /* rows have any number of labels, whatever they look like */
     const qkv_labels *labels; /* when not NULL: a label that is not among these is refused */
+    bool pass_unknown;        /* or is −1, and noted in `unknown` (of words always) */
 } qkv_corpus_spec;
 
 qkv_status qkv_corpus_read(qkv_corpus *c, const qkv_corpus_spec *spec);
@@ -123,7 +126,7 @@ qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text
 /* The same with any number of labels, `separator` between them. */
 qkv_status qkv_reader_add_list(qkv_reader *r, qkv_text labels, qkv_text separator, qkv_text text,
                                qkv_text second, int64_t line);
-/* The number of a label; −1 for one that is not among those of the spec, if it has some. */
+/* The number of a label; −1 for one that is unknown and may be. */
 qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t *number);
 /* Adds a sentence; text and words are copied. */
 qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words words, int64_t line);

@@ -79,14 +79,8 @@ qkv_status qkv_row_labels(qkv_reader *r, qkv_text list, qkv_text separator, qkv_
     row->labels = qkv_arena_alloc(&r->corpus->strings, (n + 1) * sizeof *row->labels);
     if (!names || !row->labels) return QKV_FAILED;
     (void)split(list, separator, names, n);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         QKV_TRY(qkv_reader_label(r, names[i], row->line, &row->labels[i]));
-        if (row->labels[i] < 0)
-            return qkv_fail(QKV_BAD_FILE,
-                            "%s, line %lld: the label \"%.*s\" does not occur in the training data",
-                            r->path, (long long)row->line,
-                            (int)(names[i].len < 60 ? names[i].len : 60), names[i].data);
-    }
     row->n_labels = n;
     sort_once(row);
     return QKV_OK;

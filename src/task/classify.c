@@ -99,8 +99,7 @@ static qkv_status count(qkv_tape *t, qkv_model *m, const qkv_batch *b, qkv_tally
         count_lists(logits, b, edge_of(qkv_model_config(m)), sum);
         return QKV_OK;
     }
-    qkv_task_count_classes(logits, b->targets, sum);
-    return QKV_OK;
+    return qkv_task_count_classes(logits, b, sum);
 }
 
 /* A classifier grows too sure of itself long before it grows worse, which raises its loss: so more
