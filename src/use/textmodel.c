@@ -31,8 +31,24 @@ qkv_status qkv_text_model_read_pairs(qkv_text_model *m) {
     return QKV_OK;
 }
 
+bool qkv_text_model_several(const qkv_text_model *m) {
+    return qkv_model_config(m->model)->several;
+}
+
+double qkv_text_model_threshold(const qkv_text_model *m) {
+    return qkv_model_config(m->model)->threshold;
+}
+
 bool qkv_text_model_pairs(const qkv_text_model *m) {
     return m->pairs;
+}
+
+int64_t qkv_text_model_max_len(const qkv_text_model *m) {
+    return qkv_config_longest(qkv_model_config(m->model));
+}
+
+qkv_status qkv_text_model_set_max_len(qkv_text_model *m, int64_t tokens) {
+    return qkv_model_read_up_to(m->model, tokens);
 }
 
 /* ---- opening ---- */
