@@ -46,6 +46,7 @@ grep -q '"macro_f1":.*"micro_f1":.*"exact_match":' out || fail "$(cat out)"
 grep -E '^__label__[a-z]+ [^_]' rows.txt >one.txt
 wants 0 'classes   2' "$qkv" train classify --train one.txt --out o $small
 grep -q 'several labels' err && fail "one label a row"
+wants 2 'errors and --calibration are for models of one label a text' "$qkv" eval m --data rows.txt --errors 3
 wants 3 'several labels; in the training data every row has one' "$qkv" eval o --data rows.txt
 wants 2 'for one label a row, not for several' "$qkv" train classify --train rows.txt --out x $small --class-weights balanced
 wants 2 'under a threshold' "$qkv" classify o --unknown none x
