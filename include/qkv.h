@@ -939,6 +939,7 @@ typedef struct qkv_evaluation {
     size_t n_bins;
     const qkv_calibration_bin *bins;
     qkv_interval accuracy_interval, macro_f1_interval, span_f1_interval;
+    qkv_interval mse_interval, pearson_interval, spearman_interval;
     int64_t samples; /* of those, and of the translation's; fewer than asked for where the rows are
                         so many that it would take long */
     size_t n_errors;

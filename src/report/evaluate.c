@@ -303,7 +303,8 @@ static qkv_status conclude_classes(const qkv_text_model *m, const qkv_evaluate_o
     return o->samples ? qkv_scores_intervals(s, o, out) : QKV_OK;
 }
 
-static qkv_status conclude_numbers(const qkv_scores *s, qkv_evaluation *out) {
+static qkv_status conclude_numbers(const qkv_scores *s, const qkv_evaluate_options *o,
+                                   qkv_evaluation *out) {
     qkv_agreement found;
     QKV_TRY(qkv_agreement_of(s->tally.truth.at, s->tally.answer.at, s->tally.truth.n, &found));
     out->accuracy = NAN;
@@ -311,7 +312,7 @@ static qkv_status conclude_numbers(const qkv_scores *s, qkv_evaluation *out) {
     out->mae = found.mae;
     out->pearson = found.pearson;
     out->spearman = found.spearman;
-    return QKV_OK;
+    return qkv_scores_number_intervals(s, o, out);
 }
 
 static qkv_status conclude_translation(qkv_scores *s, const qkv_evaluate_options *o,
@@ -355,7 +356,7 @@ static qkv_status conclude(const qkv_text_model *m, const qkv_evaluate_options *
     out->loss = s->tally.loss / (targets - (double)s->tally.n_unknown);
     out->accuracy = (double)s->tally.n_right / targets;
     if (s->tally.classes) return conclude_classes(m, o, s, out);
-    if (s->tally.truth.n) return conclude_numbers(s, out);
+    if (s->tally.truth.n) return conclude_numbers(s, o, out);
     /* Bits per byte of the original text: the mean loss of a token, times the tokens per byte.
      * (Where only some tokens are guessed, as in mlm, as if all were.) */
     const int64_t tokens = s->translated ? s->tally.n_targets : s->n_tokens;
@@ -394,6 +395,9 @@ static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
     while (files && files[n]) n++;
     if (!options) options = &defaults;
     QKV_TRY(check_options(task, options));
+    if (qkv_text_model_several(m) && (options->errors || options->samples || options->calibration))
+        return qkv_fail(QKV_USAGE, "errors, samples and calibration are for models that give one "
+                                   "label a text; this one gives several");
     const qkv_corpus_spec spec = {.shape = task->corpus,
                                   .paths = files,
                                   .n_paths = n,
@@ -432,6 +436,9 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                             .accuracy_interval = none,
                             .macro_f1_interval = none,
                             .span_f1_interval = none,
+                            .mse_interval = none,
+                            .pearson_interval = none,
+                            .spearman_interval = none,
                             .ter = NAN,
                             .perplexity = NAN,
                             .bits_per_byte = NAN,
