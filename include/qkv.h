@@ -837,13 +837,13 @@ typedef struct qkv_evaluate_options {
     const char *tokenize;                /* translators: see qkv_score_request */
     const char *format;                  /* form of the files; NULL: recognised */
     const char *text, *label, *pair;     /* columns, by name or number from 1; NULL: recognised */
-    const char *labels_separator;        /* stands between the labels of a row; NULL: one label */
     int64_t errors;                      /* how many of the worst answers to give; 0: none */
     int64_t samples;                     /* for intervals (bootstrap over rows); 0: none */
     uint64_t seed;                       /* of those; 0: 12345 */
     bool calibration;                    /* give the bins of the reliability diagram */
     bool lengths;                        /* language models: the loss in windows of 1, 2 and 4 times
                                             the trained length */
+    const char *labels_separator;        /* stands between the labels of a row; NULL: one label */
 } qkv_evaluate_options;
 
 /* What a figure is on samples of as many rows drawn from the same rows with replacement (bootstrap):
@@ -930,10 +930,6 @@ typedef struct qkv_evaluation {
     /* models that rate: means of the squared and of the absolute error, correlations of the
      * numbers and of their ranks with the true ones */
     double mse, mae, pearson, spearman;
-    /* classifiers of several labels a text: of all labels given; `right` are the rows all of whose
-     * labels are */
-    bool several;
-    double micro_precision, micro_recall, micro_f1;
     const int64_t *confusion; /* n_classes × n_classes: rows are true, columns answers */
     size_t n_mistaken;
     const qkv_mistaken_pair *mistaken; /* the most frequent first, 20 at most */
@@ -943,6 +939,7 @@ typedef struct qkv_evaluation {
     size_t n_bins;
     const qkv_calibration_bin *bins;
     qkv_interval accuracy_interval, macro_f1_interval, span_f1_interval;
+    qkv_interval mse_interval, pearson_interval, spearman_interval;
     int64_t samples; /* of those, and of the translation's; fewer than asked for where the rows are
                         so many that it would take long */
     size_t n_errors;
@@ -950,6 +947,10 @@ typedef struct qkv_evaluation {
                                        lowest chrF2 */
     size_t n_lengths;
     const qkv_length_score *lengths;
+    /* classifiers of several labels a text: of all labels given; `right` are the rows all of whose
+     * labels are */
+    bool several;
+    double micro_precision, micro_recall, micro_f1;
     double bleu, chrf2, chrf2_plus, ter;      /* translators */
     const qkv_translation_score *translation; /* the same with all that belongs to it */
     void *memory;

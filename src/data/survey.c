@@ -60,8 +60,9 @@ static qkv_status count_classes(const qkv_corpus *c, qkv_survey *s) {
     s->n_classes = c->labels.n;
     QKV_TRY_ALLOC(s->classes = qkv_zalloc((size_t)s->n_classes + 1, sizeof *s->classes));
     for (int32_t k = 0; k < s->n_classes; k++) s->classes[k].name = c->labels.names[k];
-    for (size_t i = 0; i < c->n; i++) { /* where the classes are another corpus's: none */
+    for (size_t i = 0; i < c->n; i++) {
         const qkv_row *row = &c->rows[i];
+        /* where the classes are another corpus's, there may be others: they are none */
         if (row->label >= 0 && row->label < s->n_classes) s->classes[row->label].n++;
         for (size_t k = 0; k < row->n_labels; k++)
             if (row->labels[k] >= 0 && row->labels[k] < s->n_classes)

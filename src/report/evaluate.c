@@ -36,12 +36,13 @@ static qkv_status begin_classes(const qkv_text_model *m, const qkv_evaluate_opti
                                 qkv_scores *s) {
     const size_t classes = (size_t)m->labels.n;
     s->tally.classes = m->labels.n;
-    s->tally.keep = o->errors || o->samples || o->calibration;
-    if (qkv_text_model_several(m))
-        QKV_TRY_ALLOC(s->tally.labels = qkv_zalloc(classes + 1, sizeof *s->tally.labels));
-    else
-        QKV_TRY_ALLOC(s->tally.confusion = qkv_zalloc(classes * classes, sizeof(int64_t)));
     QKV_TRY_ALLOC(s->classes = qkv_zalloc(classes, sizeof *s->classes));
+    if (qkv_model_config(m->model)->several) {
+        QKV_TRY_ALLOC(s->tally.labels = qkv_zalloc(classes + 1, sizeof *s->tally.labels));
+        return QKV_OK;
+    }
+    s->tally.keep = o->errors || o->samples || o->calibration;
+    QKV_TRY_ALLOC(s->tally.confusion = qkv_zalloc(classes * classes, sizeof(int64_t)));
     return QKV_OK;
 }
 
@@ -302,7 +303,8 @@ static qkv_status conclude_classes(const qkv_text_model *m, const qkv_evaluate_o
     return o->samples ? qkv_scores_intervals(s, o, out) : QKV_OK;
 }
 
-static qkv_status conclude_numbers(const qkv_scores *s, qkv_evaluation *out) {
+static qkv_status conclude_numbers(const qkv_scores *s, const qkv_evaluate_options *o,
+                                   qkv_evaluation *out) {
     qkv_agreement found;
     QKV_TRY(qkv_agreement_of(s->tally.truth.at, s->tally.answer.at, s->tally.truth.n, &found));
     out->accuracy = NAN;
@@ -310,7 +312,7 @@ static qkv_status conclude_numbers(const qkv_scores *s, qkv_evaluation *out) {
     out->mae = found.mae;
     out->pearson = found.pearson;
     out->spearman = found.spearman;
-    return QKV_OK;
+    return qkv_scores_number_intervals(s, o, out);
 }
 
 static qkv_status conclude_translation(qkv_scores *s, const qkv_evaluate_options *o,
@@ -354,7 +356,7 @@ static qkv_status conclude(const qkv_text_model *m, const qkv_evaluate_options *
     out->loss = s->tally.loss / (targets - (double)s->tally.n_unknown);
     out->accuracy = (double)s->tally.n_right / targets;
     if (s->tally.classes) return conclude_classes(m, o, s, out);
-    if (s->tally.truth.n) return conclude_numbers(s, out);
+    if (s->tally.truth.n) return conclude_numbers(s, o, out);
     /* Bits per byte of the original text: the mean loss of a token, times the tokens per byte.
      * (Where only some tokens are guessed, as in mlm, as if all were.) */
     const int64_t tokens = s->translated ? s->tally.n_targets : s->n_tokens;
@@ -393,9 +395,6 @@ static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
     while (files && files[n]) n++;
     if (!options) options = &defaults;
     QKV_TRY(check_options(task, options));
-    if (qkv_text_model_several(m) && (options->errors || options->calibration))
-        return qkv_fail(QKV_USAGE, "errors and calibration are for models that give one label a "
-                                   "text; this one gives several");
     const qkv_corpus_spec spec = {.shape = task->corpus,
                                   .paths = files,
                                   .n_paths = n,
@@ -434,6 +433,9 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                             .accuracy_interval = none,
                             .macro_f1_interval = none,
                             .span_f1_interval = none,
+                            .mse_interval = none,
+                            .pearson_interval = none,
+                            .spearman_interval = none,
                             .ter = NAN,
                             .perplexity = NAN,
                             .bits_per_byte = NAN,
@@ -460,8 +462,8 @@ void qkv_evaluation_free(qkv_evaluation *e) {
     qkv_scores *s = e->memory;
     if (s) {
         qkv_free(s->tally.confusion);
-        qkv_free(s->tally.labels);
         qkv_free(s->tally.answers.at);
+        qkv_free(s->tally.labels);
         qkv_free(s->tally.truth.at);
         qkv_free(s->tally.answer.at);
         qkv_free(s->classes);

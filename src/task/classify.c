@@ -95,11 +95,9 @@ static void count_lists(const qkv_tensor *logits, const qkv_batch *b, double edg
 static qkv_status count(qkv_tape *t, qkv_model *m, const qkv_batch *b, qkv_tally *sum) {
     qkv_tensor *logits = qkv_model_classify(t, m, &b->src);
     QKV_TRY(qkv_tape_status(t));
-    if (b->numbers) {
-        count_lists(logits, b, edge_of(qkv_model_config(m)), sum);
-        return QKV_OK;
-    }
-    return qkv_task_count_classes(logits, b, sum);
+    if (!b->numbers) return qkv_task_count_classes(logits, b, sum);
+    count_lists(logits, b, edge_of(qkv_model_config(m)), sum);
+    return QKV_OK;
 }
 
 /* A classifier grows too sure of itself long before it grows worse, which raises its loss: so more

@@ -81,11 +81,11 @@ typedef struct qkv_tally {
     int64_t n_unknown;  /* targets whose label is not: never right, and no part of the loss */
     int64_t *confusion; /* of a head of classes: [truth][answer], else NULL */
     int32_t classes;
+    bool keep;                   /* keep the answers too, */
+    QKV_VEC(qkv_answer) answers; /* in the order of the batches */
+    const int64_t *examples;     /* of the batch at hand */
     int64_t (*labels)[3]; /* where a text may have several, by class: true, answered, both; those
                              of all classes behind them. Else NULL */
-    bool keep;            /* keep the answers too, */
-    QKV_VEC(qkv_answer) answers;   /* in the order of the batches */
-    const int64_t *examples;       /* of the batch at hand */
     QKV_VEC(double) truth, answer; /* of a head of one number, as in the data */
 } qkv_tally;
 
