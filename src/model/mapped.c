@@ -6,6 +6,7 @@
 #include "kern/kern.h"
 #include "model/weights.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -46,6 +47,23 @@ static qkv_status find_scale(const qkv_safetensors *file, const qkv_param *p, qk
     return QKV_OK;
 }
 
+/* A table of n-grams in 8 bits: floats again, in memory of its own. */
+static qkv_status expand_table(const qkv_safetensors *file, qkv_param *p, const qkv_stored *from) {
+    enum { BLOCK = QKV_TABLE_BLOCK };
+    const int64_t n = p->spec.rows * p->spec.cols, blocks = (n + BLOCK - 1) / BLOCK;
+    qkv_weight w = {.format = QKV_WEIGHT_INT8, .rows = blocks, .cols = BLOCK, .data = from->data};
+    if (!has_shape(from, blocks, BLOCK)) return refuse(p, "another shape than the model wants");
+    QKV_TRY(find_scale(file, p, &w));
+    QKV_TRY_ALLOC(p->own = qkv_alloc_aligned((size_t)n * sizeof *p->own));
+    const int8_t *q = w.data;
+    QKV_PARALLEL_FOR
+    for (int64_t b = 0; b < blocks; b++)
+        for (int64_t i = b * BLOCK; i < n && i < (b + 1) * BLOCK; i++)
+            p->own[i] = (real)(w.scale[b] * (float)q[i]);
+    qkv_param_bind(p, p->own);
+    return QKV_OK;
+}
+
 static qkv_status bind_integers(const qkv_safetensors *file, qkv_param *p, const qkv_stored *from) {
     qkv_weight w = {.format = from->dtype == QKV_DTYPE_I8 ? QKV_WEIGHT_INT8 : QKV_WEIGHT_INT4,
                     .rows = p->spec.rows,
@@ -64,6 +82,7 @@ static qkv_status bind(const qkv_safetensors *file, qkv_param *p) {
     if (!from) return qkv_fail(QKV_BAD_FILE, "there is no tensor %s", p->name);
     const bool integers = from->dtype == QKV_DTYPE_I8 || from->dtype == QKV_DTYPE_U8;
     if (p->spec.narrow && integers) return bind_integers(file, p, from);
+    if (p->spec.fixed && from->dtype == QKV_DTYPE_I8) return expand_table(file, p, from);
     if (!has_shape(from, p->spec.vector ? p->spec.rows * p->spec.cols : p->spec.rows,
                    p->spec.vector ? 1 : p->spec.cols))
         return refuse(p, "another shape than the model wants");
@@ -145,6 +164,26 @@ qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors
     for (size_t i = 0; i < params->n; i++) {
         const qkv_status status = bind(file, params->list[i]);
         if (status != QKV_OK) return qkv_fail_in(status, "%s", path);
+    }
+    return QKV_OK;
+}
+
+/* Reals of a quantized matrix, which the parameter owns. */
+static qkv_status dequantize(qkv_param *p, const qkv_weight *w) {
+    QKV_TRY_ALLOC(p->own = qkv_alloc_aligned((size_t)(w->rows * w->cols) * sizeof *p->own));
+    for (int64_t i = 0; i < w->rows; i++) qkv_weight_row_value(w, i, 1, p->own + i * w->cols);
+    qkv_param_bind(p, p->own);
+    return QKV_OK;
+}
+
+qkv_status qkv_weights_plain(const qkv_params *from, qkv_params *to) {
+    assert(from->n == to->n);
+    for (size_t i = 0; i < to->n; i++) {
+        const qkv_tensor *x = &from->list[i]->tensor;
+        if (!x->weight)
+            qkv_param_bind(to->list[i], x->data);
+        else
+            QKV_TRY(dequantize(to->list[i], x->weight));
     }
     return QKV_OK;
 }
