@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/parallel.h"
 #include "store/checkpoint.h"
+#include "task/companion.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -99,6 +100,10 @@ void qkv_run_leave_nothing(qkv_run *r) {
     for (int i = 0; i < QKV_PART_COUNT; i++)
         if (!r->had[i]) (void)remove_part(r, (qkv_folder_item)i);
     if (qkv_folder_file(r->request->out, ".lock", &path) == QKV_OK) (void)qkv_sys.unlink(path.data);
+    const qkv_companion *companion;
+    for (int i = 0; r->task && (companion = qkv_companion_at(&r->config, i)); i++)
+        if (companion->file && qkv_folder_file(r->request->out, companion->file, &path) == QKV_OK)
+            (void)qkv_sys.unlink(path.data);
     qkv_buf_free(&path);
     remove_folders(r);
     (void)qkv_fail(QKV_FAILED, "%s", why);
