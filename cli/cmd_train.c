@@ -159,7 +159,7 @@ const cli_command command_train = {
     .keys = CLI_KEYS_TRAINING | CLI_KEYS_MODEL,
     .no_keys = "task classes pairs", /* from the command and from the data */
     .first = qkv_task_row,
-    .everyday = "train valid out init minutes epochs tokenizer tune folds",
+    .everyday = "train valid out init minutes epochs tokenizer",
     .max_rest = 1,
     .run = run,
 };
