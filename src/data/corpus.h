@@ -68,8 +68,8 @@ typedef struct qkv_corpus {
     qkv_row *rows;
     size_t n, cap;
     qkv_labels labels;  /* LABELLED, TAGGED */
-    qkv_labels unknown; /* labels that are not among those of the spec, where it lets them pass */
     bool several;       /* LABELLED: rows have any number of labels */
+    qkv_labels unknown; /* labels that are not among those of the spec, where it lets them pass */
     int64_t n_empty;    /* rows without text, left out */
     const char *format; /* the form that was recognised, of the last file */
     QKV_VEC(qkv_reading) readings;

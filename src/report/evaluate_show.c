@@ -436,7 +436,7 @@ static void table(const void *result, qkv_buf *out) {
                        e->micro_f1, e->micro_precision, e->micro_recall, e->macro_f1);
     qkv_buf_printf(out, e->several ? "exact match %.2f %%" : "accuracy %.2f %%", 100 * e->accuracy);
     if (!e->several) qkv_buf_printf(out, "   macro F1 %.4f", e->macro_f1);
-    qkv_buf_printf(out, "   loss %.4f   (%lld of %lld right)\n\n", e->loss, (long long)e->right,
+    qkv_buf_printf(out, "   loss %.4f   (%lld of %lld right)\n", e->loss, (long long)e->right,
                    (long long)e->targets);
     put_intervals(e, out);
     put_unknown(e, out);

@@ -10,7 +10,7 @@
  *   bytes   of memory, beside the model's, while it is fitted
  *   weigh   at each validation: how much it counts beside the network
  *   keep    what the training found goes into the configuration that is written
- *   learn   once the network is done: a file of its own in the model folder
+ *   learn   before the first step, from the ids alone: a file of its own in the model folder
  *
  * A row leaves out (NULL) what it has no use for. */
 #ifndef QKV_TASK_COMPANION_H
