@@ -16,6 +16,7 @@ static const char *const qkv_optimizer_names[] = {
     "auto", NULL}; /* by qkv_optim_kind; QKV_OPTIM_COUNT: left to us */
 static const char *const qkv_precision_names[] = {"f32", "bf16", NULL};
 static const char *const qkv_class_weights_names[] = {"none", "balanced", NULL};
+static const char *const qkv_ngram_trust_names[] = {"both", "rarity", "class", NULL};
 static const char *const qkv_documents_names[] = {"joined", "apart", NULL};
 static const char *const qkv_on_nan_names[] = {"skip", "stop", NULL};
 enum { ON_NAN_SKIP, ON_NAN_STOP };
@@ -184,6 +185,7 @@ static qkv_status make_ready(qkv_loop *l) {
     l->task.ngram_cost = c->ngram_cost;
     l->task.ngram_prior = c->ngram_prior;
     l->task.ngram_passes = c->ngram_passes;
+    l->task.ngram_trust = c->ngram_trust;
     QKV_TRY(weigh_classes(l));
     QKV_TRY(
         qkv_stepper_init(&l->stepper, l->model, &optim, &l->task, c->precision, (uint64_t)c->seed));
