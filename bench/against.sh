@@ -10,10 +10,9 @@ mkdir -p "$out"
 python3 bench/make_ids.py "$out"
 head -300 "$out/imdb.ids" >"$out/few.ids"
 build/qkv bench classify --set ids="$out/few.ids" --set save="$out/classify.safetensors" --set seconds=0.001 >/dev/null
-[ -d "$out/start" ] || {
-    build/qkv demo --help >/dev/null
+[ -d "$out/start" ] || { # by the other one: later programs read what earlier ones wrote
     awk 'BEGIN { for (i = 0; i < 200; i++) print (i % 2 ? "good\ta fine film number " : "bad\ta dull film number ") i }' >"$out/start.tsv"
-    build/qkv train classify --train "$out/start.tsv" --out "$out/start" --steps 20 2>/dev/null
+    "$other" train classify --train "$out/start.tsv" --out "$out/start" --steps 20 2>/dev/null
 }
 results=$out/against.jsonl
 : >"$results"

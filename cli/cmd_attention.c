@@ -15,7 +15,7 @@ static const cli_option options[] = {
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
     CLI_OPTION_JSON,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 static int show(const cli_args *a, const qkv_attention_parts *parts) {
@@ -35,7 +35,7 @@ static int show(const cli_args *a, const qkv_attention_parts *parts) {
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     qkv_text_model *m;
     qkv_attention_parts parts;
     if (!cli_ending_is(cli_text(a, "output"), ".svg .html .json .txt"))

@@ -4,7 +4,7 @@
 
 static const cli_option options[] = {
     CLI_OPTION_JSON,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
     {.name = "seconds",
      .kind = CLI_REAL,
      .value = "X",
@@ -61,7 +61,7 @@ static int run(const cli_args *a) {
             cli_list_row(stdout, name, summary);
         return 0;
     }
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     char **pairs = cli_pairs(a), *text = NULL;
     if (!pairs) return cli_fail(QKV_FAILED);
     const qkv_status status =

@@ -33,7 +33,7 @@ static const cli_option options[] = {
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
     CLI_OPTION_LINES,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 /* The class with the highest probability that is not yet printed;
@@ -103,7 +103,7 @@ static void print_answer(const cli_args *a, const qkv_text_model *m, const qkv_t
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     if (cli_given(a, "unknown") && !cli_given(a, "threshold"))
         return cli_usage_error("--unknown names what stays under a threshold: --threshold P");
     qkv_text_model *m;

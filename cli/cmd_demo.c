@@ -25,7 +25,7 @@ static const cli_option options[] = {
      .min = 0,
      .max = 1e15,
      .help = "of data and training"},
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 enum {
@@ -291,7 +291,7 @@ static void say_goodbye(const demo *d, long long seconds) {
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     demo d = {.seed = cli_int(a, "seed")};
     if (!open_folder(&d, cli_text(a, cli_given(a, "keep") ? "keep" : "out"))) {
         fprintf(stderr, "qkv: no folder for the demo could be made\n");

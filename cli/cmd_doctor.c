@@ -3,7 +3,7 @@
 
 static int run(const cli_args *a) {
     char *text = NULL;
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     qkv_diagnosis found;
     qkv_status status = qkv_doctor(&found);
     if (status == QKV_OK) status = qkv_diagnosis_show(&found, cli_show(a), &text);
@@ -11,7 +11,7 @@ static int run(const cli_args *a) {
     return cli_print(status, text);
 }
 
-static const cli_option options[] = {CLI_OPTION_JSON, CLI_OPTION_THREADS};
+static const cli_option options[] = {CLI_OPTION_JSON, CLI_OPTIONS_MACHINE};
 
 const cli_command command_doctor = {
     .usage = "[options]",

@@ -13,7 +13,7 @@ static const cli_option options[] = {
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
     CLI_OPTION_LINES,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 static void print_vector(const cli_args *a, const qkv_text_model *m, const qkv_text *line,
@@ -31,7 +31,7 @@ static void print_vector(const cli_args *a, const qkv_text_model *m, const qkv_t
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     qkv_text_model *m;
     const qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);

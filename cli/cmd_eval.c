@@ -36,11 +36,11 @@ static const cli_option options[] = {
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
     CLI_OPTION_JSON,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     if (!cli_given(a, "data")) return cli_usage_error("eval needs data: --data FILE");
     const char **files = cli_list(a, "data");
     qkv_text_model *m;

@@ -101,7 +101,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      .help = "one JSON object a text: text, tokens, log_prob, end, rates, seed"},
     CLI_OPTION_LINES,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 static bool print_piece(void *user, const char *text, size_t len) {
@@ -183,7 +183,7 @@ static size_t collect(const cli_args *a, const char *name, qkv_text *out) {
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     qkv_text *words = calloc(2 * (a->n_given + 1), sizeof *words), *stops = words + a->n_given + 1;
     if (!words) return cli_usage_error("out of memory");
     qkv_generate_options o = {.repetition = cli_real(a, "repetition"),

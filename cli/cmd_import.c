@@ -33,11 +33,13 @@ static int run(const cli_args *a) {
 
 const cli_command command_import = {
     .usage = "SRC OUT [options]",
-    .examples = "qkv import stories260K.bin stories\n"
+    .examples = "qkv import all-MiniLM-L6-v2 minilm\n"
+                "qkv import stories260K.bin stories\n"
                 "qkv import ct2-model-folder translator\n"
                 "qkv import --formats\n",
-    .about = "Reads weights of llama2.c and CTranslate2, recognised from their content, and writes "
-             "a model folder.",
+    .about =
+        "Reads a Hugging Face folder, or weights of llama2.c and CTranslate2, and writes a model "
+        "folder. Every command also takes a Hugging Face folder as it is.",
     CLI_OPTIONS(options),
     .max_rest = 2,
     .run = run,

@@ -15,11 +15,11 @@ static const cli_option options[] = {
      .help = "score the model before and after on this: one file, or source and target"},
     {.name = "overwrite", .kind = CLI_FLAG, .help = "replace the model that is in OUT"},
     CLI_OPTION_JSON,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     const char **files = cli_list(a, "data");
     const qkv_quantize_request request = {.model = a->rest[0],
                                           .out = a->rest[1],

@@ -17,7 +17,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      .help = "blanks alone separate words: the text is cut already"},
     CLI_OPTION_LINES,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 /* One text and its answer. */
@@ -125,7 +125,7 @@ static qkv_status answer(const cli_args *a, const qkv_text_model *m, const cli_l
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     qkv_text_model *m;
     qkv_status status = qkv_text_model_open(a->rest[0], &m);
     if (status != QKV_OK) return cli_fail(status);

@@ -48,7 +48,7 @@ static const cli_option encode_options[] = {
     {.name = "explain",
      .kind = CLI_FLAG,
      .help = "tell step by step how each line becomes tokens, instead of printing ids"},
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 /* How an encoding is printed. */
@@ -127,7 +127,7 @@ static int run_encode(const cli_args *a) {
     qkv_tokenizer *tok;
     qkv_status status = qkv_tokenizer_open(a->rest[0], &tok);
     if (status != QKV_OK) return cli_fail(status);
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     qkv_encode_options options = {.no_special = cli_flag(a, "no-special"),
                                   .offsets = cli_flag(a, "offsets"),
                                   .characters = cli_flag(a, "characters"),

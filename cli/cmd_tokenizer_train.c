@@ -78,7 +78,7 @@ static const cli_option train_options[] = {
      .max = 1e15,
      .help = "lines to train on, drawn at random (0: all)"},
     {.name = "seed", .kind = CLI_INT, .value = "N", .initial = "1", .help = "of the sample"},
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
     CLI_OPTION_JSON,
 };
 
@@ -175,7 +175,7 @@ static int run(const cli_args *a) {
         .capped = &capped,
     };
     choose(a, &spec);
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     const char **specials = cli_list(a, "special");
     if (specials) {
         spec.n_specials = 0;

@@ -24,6 +24,9 @@ static const cli_option options[] = {
      .value = "DIR",
      .help = "folder of the run and the model; a run that is there goes on"},
     {.name = "overwrite", .kind = CLI_FLAG, .help = "replace the run that is there, from step 0"},
+    {.name = "keep-checkpoints",
+     .kind = CLI_FLAG,
+     .help = "leave the checkpoints of a run that ends well in its folder"},
     {.name = "preset",
      .kind = CLI_TEXT,
      .value = "NAME",
@@ -47,7 +50,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      .help = "try learning rates and say which to use, instead of training"},
     {.name = "quiet", .letter = 'q', .kind = CLI_FLAG, .help = "say nothing but errors"},
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 static int no_task(void) {
@@ -71,7 +74,7 @@ static qkv_status find_lr(const qkv_train_request *request, char **text) {
 static int run(const cli_args *a) {
     if (a->n_rest < 1) return no_task();
     const bool find = cli_flag(a, "find-lr");
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     char **set = cli_pairs(a);
     const char **train = cli_list(a, "train"), **valid = cli_list(a, "valid");
     cli_live live;
@@ -86,6 +89,7 @@ static int run(const cli_args *a) {
                                        .init = cli_text(a, "init"),
                                        .set = (const char *const *)set,
                                        .overwrite = cli_flag(a, "overwrite"),
+                                       .keep_checkpoints = cli_flag(a, "keep-checkpoints"),
                                        .columns = cli_columns(STDERR_FILENO),
                                        .progress = cli_live_show,
                                        .user = &live};

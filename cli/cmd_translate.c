@@ -79,7 +79,7 @@ static const cli_option options[] = {
      .help = "one JSON object per line: text, log_prob, score, tokens' log_probs, …"},
     CLI_OPTION_TREES,
     CLI_OPTION_LINES,
-    CLI_OPTION_THREADS,
+    CLI_OPTIONS_MACHINE,
 };
 
 typedef struct printer {
@@ -170,7 +170,7 @@ static qkv_length_penalty penalty_of(const char *name) {
 }
 
 static int run(const cli_args *a) {
-    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    cli_use_machine(a);
     qkv_text *words = calloc(a->n_given + 1, sizeof *words);
     if (!words) return cli_usage_error("out of memory");
     size_t n_words = 0, cursor = 0;

@@ -59,10 +59,18 @@ enum { CLI_KEYS_MODEL = 1, CLI_KEYS_TRAINING = 2 };
         .name = "pairs", .kind = CLI_FLAG,                                                         \
         .help = "lines are pairs, a TAB between (known of models trained here on pairs)"           \
     }
-#define CLI_OPTION_THREADS                                                                         \
+#define CLI_OPTIONS_MACHINE                                                                        \
+    {.name = "threads",                                                                            \
+     .letter = 't',                                                                                \
+     .kind = CLI_INT,                                                                              \
+     .value = "N",                                                                                 \
+     .min = 1,                                                                                     \
+     .max = 256,                                                                                   \
+     .help = "threads to use (default: every core this process may run on)"},                      \
     {                                                                                              \
-        .name = "threads", .letter = 't', .kind = CLI_INT, .value = "N", .min = 1, .max = 256,     \
-        .help = "threads to use (default: every core this process may run on)"                     \
+        .name = "no-mmap", .kind = CLI_FLAG,                                                       \
+        .help = "read large files into memory instead of mapping them: for file systems that may " \
+                "fail, and files that may be cut short"                                            \
     }
 
 /* All commands, in the order of commands.def. */
@@ -70,6 +78,8 @@ size_t cli_commands(const cli_entry **out);
 
 /* Prints "qkv: " and the library's message on stderr; returns the exit code for the status. */
 int cli_fail(qkv_status status);
+/* Sets what CLI_OPTIONS_MACHINE asks for. */
+void cli_use_machine(const cli_args *a);
 /* Opens the model in the folder a->rest[0], and reads the trees of --trees,
  * for commands that have it. */
 qkv_status cli_open_model(const cli_args *a, qkv_text_model **m);

@@ -180,17 +180,16 @@ static void show_step(cli_live *l, const qkv_progress *p) {
 
 /* A row of the table of validations; its head comes with the first. Narrow terminals get less. */
 static void show_valid(cli_live *l, const qkv_progress *p) {
-    char spent[32], train[32] = "-";
+    char spent[32];
     const bool narrow = l->terminal && cli_columns(STDERR_FILENO) <= WIDE;
     wipe(l);
     minutes(spent, p->seconds);
-    if (p->train_loss == p->train_loss) snprintf(train, sizeof train, "%.4f", p->train_loss);
     if (!l->table && narrow) fputs("    step  validation     right\n", stderr);
     if (!l->table && !narrow)
         fputs("    step  pass  training  validation     right    time\n", stderr);
     l->table = true;
     fprintf(stderr, "%8lld  ", (long long)p->step);
-    if (!narrow) fprintf(stderr, "%4lld  %8s  ", (long long)p->epoch + 1, train);
+    if (!narrow) fprintf(stderr, "%4lld  %8.4f  ", (long long)p->epoch + 1, p->train_loss);
     fprintf(stderr, "%10.4f  %6.2f %%", p->loss, 100 * p->accuracy);
     if (!narrow) fprintf(stderr, "  %6s", spent);
     fputs(p->best ? "  best\n" : "\n", stderr);

@@ -176,8 +176,21 @@ static void keep_standard_descriptors(void) {
             _exit(1);
 }
 
+/* A page of a mapped file that is there no more: somebody cut the file short, or its disk failed.
+ * What was begun is left as by kill -9, which checkpoints and written files survive. */
+static void end_of_map(int number) {
+    static const char text[] =
+        "qkv: a file was cut short, or could not be read any more, while it "
+        "was in use; start again when it is whole (--no-mmap reads files into "
+        "memory)\n";
+    (void)number;
+    const ssize_t said = write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(qkv_status_exit_code(said < 0 ? QKV_FAILED : QKV_BAD_FILE));
+}
+
 int main(int argc, char **argv) {
     keep_standard_descriptors();
+    signal(SIGBUS, end_of_map);
     signal(SIGXFSZ, SIG_IGN); /* a file over its limit is a write that fails, not the end */
     start_again(argv);
     int code = dispatch(argc, argv);

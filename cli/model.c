@@ -11,6 +11,11 @@ static bool asks_for_pairs(const cli_args *a) {
     return false;
 }
 
+void cli_use_machine(const cli_args *a) {
+    if (cli_given(a, "threads")) qkv_threads_set((int)cli_int(a, "threads"));
+    if (cli_flag(a, "no-mmap")) qkv_mapping_set(false);
+}
+
 qkv_status cli_open_model(const cli_args *a, qkv_text_model **m) {
     qkv_status status = qkv_text_model_open(a->rest[0], m);
     if (status == QKV_OK && cli_given(a, "trees"))

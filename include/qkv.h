@@ -55,6 +55,9 @@ QKV_API const char *qkv_version(void);
  * come from OpenMP; on a shared machine set GOMP_SPINCOUNT=3000 in the environment (as the command
  * does), so that idle ones sleep. */
 QKV_API void qkv_threads_set(int n);
+/* Whether large files of weights and data are mapped (true at first) or read into memory. A program
+ * that reads a mapped file which another one cuts short is ended by SIGBUS, unless it handles that. */
+QKV_API void qkv_mapping_set(bool on);
 QKV_API int qkv_threads(void);
 
 /* ---- text that the library hands out ----
@@ -334,8 +337,7 @@ typedef struct qkv_progress {
     double step_loss;  /* STEP: the mean over the targets of this step alone */
     double share;      /* STEP: of this machine's peak, measured at the start; PHASE: of the
                               phase; 0: unknown */
-    double train_loss; /* VALID: the mean over the steps since the last one;
-                              NaN: there were none */
+    double train_loss; /* VALID: the same of some rows that are trained on */
     double seconds;    /* VALID: since the run began or was resumed */
     bool best;         /* VALID: the best so far */
     const char *text;  /* NOTE, PHASE: valid during the call */
@@ -371,6 +373,7 @@ typedef struct qkv_train_request {
     const char *const *set;   /* "key=value" of the model's and the training's settings; NULL at
                                   the end; or NULL */
     bool overwrite;           /* replace the run that is there, from step 0 */
+    bool keep_checkpoints;    /* those of a run that ends well go otherwise */
     int columns;              /* of the terminal that shows the notes; 0: 80 */
     bool (*progress)(void *user, const qkv_progress *p); /* may be NULL; false asks to stop */
     void *user;
@@ -412,7 +415,7 @@ QKV_API qkv_status qkv_demo_write(const char *name, uint64_t seed, size_t rows, 
 /* ---- other programs' weights ---- */
 
 typedef struct qkv_import_request {
-    const char *source;    /* a llama2.c checkpoint, a CTranslate2 folder;
+    const char *source;    /* a Hugging Face folder, a llama2.c checkpoint, a CTranslate2 folder;
                               recognised from the content */
     const char *tokenizer; /* NULL: the vocabulary that comes with the weights */
     const char *out;       /* the model folder to make */

@@ -12,9 +12,15 @@ done >rows.tsv
 small="--threads 1 --set d_model=16 --set layers=1 --set heads=2 --set max_len=16 --batch-tokens 128 --lr 0.01"
 
 wants 0 "validation" "$qkv" train classify --train rows.tsv --out m $small --epochs 6
-for f in config.json tokenizer.json model.safetensors README.md log.jsonl run.json checkpoints/last checkpoints/best; do
+for f in config.json tokenizer.json model.safetensors README.md log.jsonl run.json result.json; do
     [ -e "m/$f" ] || fail "m/$f is missing"
 done
+# Both losses of a validation are of the same kind: on rows that n-grams know by heart it is small.
+grep '"kind":"valid"' m/log.jsonl | head -1 | grep -q '"train_loss":[0-9.e-]*,"best":true}$' || fail "a validation's line in the log"
+# What only the training needed is gone, unless it is to be kept.
+[ ! -e m/checkpoints ] && [ ! -e m/cache ] || fail "a finished folder has checkpoints"
+wants 0 "use it" "$qkv" train classify --train rows.tsv --out kept $small --epochs 2 --keep-checkpoints
+[ -e kept/checkpoints/last/state.json ] && [ -e kept/checkpoints/best ] || fail "--keep-checkpoints"
 printf 'the film was fine\n\nthe film was dull\n' | "$qkv" classify m >out || fail classify
 printf 'the film was fine\0the film was dull\0' | "$qkv" classify m -0 --json >out0 || fail "classify -0 --json"
 [ "$(tr '\0' '\n' <out0 | grep -c '^{"label":"[a-z]*","probability":[0-9.]*}$')" -eq 2 ] || fail "classify -0 --json"
@@ -36,11 +42,30 @@ printf '%s\n' 'chosen    a GRU with n-grams, since there are 120 rows (570 token
     --optimizer adamw --label-smoothing 0 --average 0 2>err >out || fail "train with everything given"
 cat out err | grep '^chosen' && fail "what was given is said to be chosen"
 
-# The same command again has nothing left to do and changes nothing; another one is refused.
+# The same command again has nothing left to do, says so before it reads anything, and changes nothing; so does the same
+# said in other words, once it has read. Another one is refused.
 sum=$(cksum <m/model.safetensors)
-wants 0 "resumed" "$qkv" train classify --train rows.tsv --out m $small --epochs 6
+wants 0 "go on     with a larger --epochs" "$qkv" train classify --train rows.tsv --out m $small --epochs 6
+grep -q '^read' err && fail "a finished run is read again"
+wants 0 "finished  this run is done: 30 steps" "$qkv" train classify --train rows.tsv --out m --epochs 6 $small
 [ "$(cksum <m/model.safetensors)" = "$sum" ] || fail "a finished run changed its model"
-wants 2 "overwrite" "$qkv" train classify --train rows.tsv --out m $small --epochs 7
+wants 2 "give it 25: raise" "$qkv" train classify --train rows.tsv --out m $small --epochs 5
+wants 2 "d_ff.*overwrite" "$qkv" train classify --train rows.tsv --out m $small --epochs 7 --d-ff 48
+[ -e m/result.json ] || fail "a refused run took the result away"
+# With more passes it goes on: a new schedule from the weights that it left, in one log; killed on the way it ends alike.
+cp -r m again
+wants 0 "from step 30 on" "$qkv" train classify --train rows.tsv --out m $small --epochs 9
+grep -q '"step":40,.*"lr":0.0031' m/log.jsonl || fail "the schedule is not a new one"
+grep -q '"step": 45,' m/result.json || fail "a run that went on: $(cat m/result.json)"
+[ "$(grep -c '"kind":"valid"' m/log.jsonl)" -eq 9 ] || fail "the log of a run that went on"
+wants 0 "finished" "$qkv" train classify --train rows.tsv --out m $small --epochs 9
+"$qkv" train classify --train rows.tsv --out again $small --epochs 9 >out 2>err & pid=$!
+while [ ! -e again/checkpoints/last ] && kill -0 $pid 2>/dev/null; do :; done
+kill -9 $pid 2>/dev/null || true
+wait $pid 2>/dev/null || true
+wants 0 "" "$qkv" train classify --train rows.tsv --out again $small --epochs 9
+cmp -s m/model.safetensors again/model.safetensors || fail "killed while going on, it ends elsewhere"
+wants 2 "finished, after" "$qkv" train classify --train rows.tsv --out m $small --minutes 0.0001
 wants 0 "validation" "$qkv" train classify --train rows.tsv --out m $small --epochs 6 --overwrite
 [ "$(cksum <m/model.safetensors)" = "$sum" ] || fail "the same run gave another model"
 
@@ -58,7 +83,9 @@ cmp -s whole/model.safetensors parts/model.safetensors || fail "stopped and resu
 
 # What the folder holds for people; the same lines are not logged twice.
 grep -q 'core-minutes' m/README.md && grep -q 'qkv classify m' m/README.md || fail "the model card"
-grep -q '<svg' m/loss.svg || fail "loss.svg"
+for words in '>m</text>' '>loss, nats</text>' '>right, % of examples</text>' '>best: step [0-9]*, [0-9.]* % right<' '>step</text>'; do
+    grep -q "$words" m/loss.svg || fail "loss.svg lacks $words"
+done
 ls m/events.out.tfevents.* >/dev/null || fail "event file"
 [ -z "$(grep -o '"kind":"[a-z]*","step":[0-9]*' parts/log.jsonl | sort | uniq -d)" ] || fail "a line is logged twice"
 
@@ -92,10 +119,19 @@ wants 1 "the machine has" "$qkv" train classify --train rows.tsv --out huge --se
 # Ctrl-C saves too.
 got=0
 "$qkv" train classify --train rows.tsv --out stopped $small --steps 100000 --set save_every=100000 2>err & pid=$!
-while [ ! -s stopped/events.out.tfevents.* ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+while [ ! -s stopped/log.jsonl ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
 kill -INT $pid
 wait $pid || got=$?
 [ "$got" -eq 130 ] || fail "SIGINT gave $got, wanted 130"
+# … and what it leaves can be used.
+grep -q "go on     by the same command" err && grep -q "no validation yet" err || fail "what a stop says"
+[ "$(printf 'the film was fine\n' | "$qkv" classify stopped | cut -f1)" = good ] || fail "a stopped run's model"
+"$qkv" train classify --train rows.tsv --out stopped2 $small --steps 1000000 --set save_every=20 --average 3 2>err & pid=$!
+while ! grep -q '"kind":"valid"' stopped2/log.jsonl 2>/dev/null && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+kill -INT $pid
+wait $pid || true
+grep -q "best .*its weights are in place" err || fail "what a stop says after a validation"
+[ "$(printf 'the film was fine\n' | "$qkv" classify stopped2 | cut -f1)" = good ] || fail "a stopped run's best model"
 
 # What makes no sense is said, with the code of its kind.
 wants 2 "train what" "$qkv" train

@@ -16,11 +16,12 @@ may_include() { # folder → the folders it may include (each list is closed: wh
     decode) echo "model nn ops tape kern store base" ;;
     task) echo "policy decode model nn ops tape kern store data text base" ;;
     train) echo "task policy decode model nn ops tape kern store data text base" ;;
-    folder) echo "task policy decode model nn ops tape kern store data text base" ;;
-    use) echo "folder task policy decode model nn ops tape kern store data text base" ;;
-    report) echo "use folder train task policy decode model nn ops tape kern store data text score draw base" ;;
-    run) echo "use folder train task policy decode model nn ops tape kern store data text draw base" ;;
-    api) echo "run report use folder draw score train task policy decode model nn ops tape kern store data text base" ;;
+    foreign) echo "model nn ops tape kern store data text base" ;;
+    folder) echo "foreign task policy decode model nn ops tape kern store data text base" ;;
+    use) echo "folder foreign task policy decode model nn ops tape kern store data text base" ;;
+    report) echo "use folder foreign train task policy decode model nn ops tape kern store data text score draw base" ;;
+    run) echo "use folder foreign train task policy decode model nn ops tape kern store data text draw base" ;;
+    api) echo "run report use folder foreign draw score train task policy decode model nn ops tape kern store data text base" ;;
     *) echo "unknown folder $1" >&2; exit 1 ;;
     esac
 }

@@ -32,7 +32,7 @@ while [ "$killed" -lt "$kills" ]; do
     [ "$code" -eq 137 ] || [ "$code" -eq 0 ] || fail "exit code $code after a resume"
     ! grep -q skipped err || fail "a checkpoint was damaged"
     after=$(step killed)
-    [ "${after:-0}" -ge "${before:-0}" ] || fail "step ${before:-0} was saved, now it is ${after:-0}"
+    [ "$code" -eq 0 ] || [ "${after:-0}" -ge "${before:-0}" ] || fail "step ${before:-0} was saved, now it is ${after:-0}"
     if [ "$code" -eq 0 ]; then
         cmp -s whole/model.safetensors killed/model.safetensors || fail "other bits after $killed kills"
         rm -rf killed
@@ -41,6 +41,7 @@ while [ "$killed" -lt "$kills" ]; do
 done
 (train killed) 2>err || fail "the last resume"
 cmp -s whole/model.safetensors killed/model.safetensors || fail "other bits after $killed kills"
+[ ! -e killed/checkpoints ] || fail "a finished run has checkpoints"
 grep '"kind":"valid"' killed/log.jsonl | grep -o '"step":[0-9]*' | sort | uniq -d | grep -q . &&
     fail "log.jsonl says a validation twice"
 [ "$(grep -c '"kind":"valid"' killed/log.jsonl)" -eq 60 ] || fail "log.jsonl lacks a validation"
@@ -74,7 +75,7 @@ unshare -m sh -euc '
             ! grep -q skipped err || fail "$size KiB: a checkpoint was damaged"
         fi
         cmp -s whole/model.safetensors disk/run/model.safetensors || fail "$size KiB: other bits"
-        [ -z "$(ls -A disk/run/checkpoints | grep tmp)" ] || fail "$size KiB: rubbish is left"
+        [ -z "$(ls -A disk/run | grep -E "tmp|checkpoints")" ] || fail "$size KiB: rubbish is left"
     done
     [ $full -gt 0 ] || fail "the disk was never full"
     echo "disk full: $full of $sizes sizes, nothing lost"

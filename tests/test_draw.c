@@ -151,6 +151,48 @@ static void test_chart(void **state) {
     qkv_buf_free(&b);
 }
 
+/* Two charts over one x: the best step is marked in both, what is written stands once. */
+static void test_panels(void **state) {
+    (void)state;
+    qkv_series series[2], right = {"held out", valid_steps, valid, 40};
+    qkv_chart charts[2] = {loss_chart(series), loss_chart(series)};
+    charts[0].title = "my-model <1>";
+    charts[0].subtitle = "classify";
+    for (int i = 0; i < 2; i++) charts[i].mark = 12000, charts[i].mark_name = "best: step 12,000";
+    charts[1].series = &right, charts[1].n = 1, charts[1].y_label = "right, %";
+    qkv_buf b = {0};
+    assert_ok(qkv_charts_svg(charts, 2, 760, 540, &b));
+    assert_well_formed(b.data);
+    keep("panels.svg", &b);
+    static const struct {
+        const char *text;
+        int times;
+    } wanted[] = {{">my-model &lt;1></text>", 1},
+                  {">best: step 12,000</text>", 1},
+                  {">step</text>", 1},
+                  {">right, %</text>", 1},
+                  {"class=\"edge dash\"", 2}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        int times = 0;
+        for (const char *p = b.data; (p = strstr(p, wanted[i].text)); p++) times++;
+        assert_int_equal(times, wanted[i].times);
+    }
+    qkv_buf_clear(&b);
+    assert_ok(qkv_chart_terminal(&charts[0], (qkv_ink){.columns = 40}, 8, &b));
+    assert_non_null(strstr(b.data, "┆ best: step 12,000\n"));
+    for (const char *p = b.data; *p;) {
+        const size_t n = strcspn(p, "\n");
+        assert_true(qkv_text_width(p, n) <= 40);
+        p += n + 1;
+    }
+    charts[0].mark = 1e9; /* outside: no line */
+    qkv_buf_clear(&b);
+    assert_ok(qkv_chart_terminal(&charts[0], (qkv_ink){.columns = 80}, 8, &b));
+    assert_null(strstr(b.data, "┆"));
+    assert_fails(qkv_charts_svg(charts, 0, 1, 1, &b), QKV_USAGE, "no charts");
+    qkv_buf_free(&b);
+}
+
 static const char *const source[] = {"Ein",       "kleines", "Mädchen", "klettert", "in",  "ein",
                                      "Spielhaus", "aus",     "Holz",    ".",        "</s>"};
 static const char *const target[] = {"A", "little", "girl",      "climbing", "into",
@@ -265,33 +307,52 @@ static void test_grid(void **state) {
 static void test_diagram(void **state) {
     (void)state;
     static const qkv_diagram_block encoder[] = {
-        {"Embedding + sinusoidal positions", "30,000 × 1024 · 30,720,000", QKV_BLOCK_INPUT, 0,
-         false},
-        {"Self-attention", "4 heads of 192 · 3,146,752", QKV_BLOCK_ATTENTION, 1, false},
-        {"LayerNorm", "2,048", QKV_BLOCK_NORM, 0, false},
-        {"Feed-forward, ReLU", "1024 → 512 → 1024 · 1,050,112", QKV_BLOCK_DENSE, 1, false},
-        {"LayerNorm", "2,048", QKV_BLOCK_NORM, 0, false},
+        {.title = "Token embedding",
+         .detail = "30,000 × 1024 · 30,720,000",
+         .shape = "n × 1024",
+         .tile = {{.title = "Positions: sinusoidal", .glyph = QKV_GLYPH_WAVES, .added = true},
+                  {.title = "Segments", .detail = "two\nlines", .added = true}}},
+        {.title = "GRU, forwards", .kind = QKV_BLOCK_ATTENTION, .loops = true},
+        {.title = "GRU, backwards",
+         .kind = QKV_BLOCK_ATTENTION,
+         .beside = true,
+         .loops = true,
+         .shape = "n × 2048"},
+        {.title = "Feed-forward",
+         .kind = QKV_BLOCK_DENSE,
+         .residual = 1,
+         .tile = {{.title = "N-grams", .added = true, .from_input = true}}},
+        {.title = "LayerNorm", .detail = "2,048", .kind = QKV_BLOCK_NORM},
     };
     static const qkv_diagram_block decoder[] = {
-        {"Embedding + sinusoidal positions", "30,000 × 1024", QKV_BLOCK_INPUT, 0, false},
-        {"LayerNorm", NULL, QKV_BLOCK_NORM, 0, false},
-        {"Causal self-attention", "4 heads of 192", QKV_BLOCK_ATTENTION, 2, false},
-        {"LayerNorm", NULL, QKV_BLOCK_NORM, 0, false},
-        {"Cross-attention", "4 heads of 192", QKV_BLOCK_ATTENTION, 2, true},
-        {"LayerNorm", NULL, QKV_BLOCK_NORM, 0, false},
-        {"Feed-forward, ReLU", "1024 → 512 → 1024", QKV_BLOCK_DENSE, 2, false},
-        {"Output <softmax> & \"projection\"", "1024 → 30,000", QKV_BLOCK_OUTPUT, 0, false},
+        {.title = "Embedding", .detail = "30,000 × 1024"},
+        {.title = "LayerNorm", .kind = QKV_BLOCK_NORM},
+        {.title = "Causal self-attention",
+         .kind = QKV_BLOCK_ATTENTION,
+         .residual = 2,
+         .tile = {{.title = "Positions: alibi", .glyph = QKV_GLYPH_DISTANCES}}},
+        {.title = "Cross-attention",
+         .kind = QKV_BLOCK_ATTENTION,
+         .residual = 1,
+         .from_first = "keys, values"},
+        {.title = "Output <softmax> & \"projection\"", .kind = QKV_BLOCK_OUTPUT},
     };
-    const qkv_diagram_stack stacks[] = {{"Encoder", "source tokens", encoder, 5, 1, 5, "× 12"},
-                                        {"Decoder", "target tokens", decoder, 8, 1, 7, "× 8"}};
+    static const qkv_diagram_group layers[] = {{1, 3, "layer 1"}, {3, 5, "× 12"}},
+                                   eight = {1, 4, "× 8"};
+    const qkv_diagram_stack stacks[] = {
+        {"Encoder", "in: source tokens", "out: vectors", encoder, 5, layers, 2},
+        {"Decoder", "in: target tokens", "out: scores", decoder, 5, &eight, 1}};
     qkv_diagram d = {.title = "Encoder-decoder, 201,399,600 parameters",
                      .subtitle = "d 1024 · 4 heads of 192 · feed-forward 512",
+                     .legend = "n, m: tokens",
                      .stacks = stacks,
                      .n = 2};
     qkv_buf b = {0};
     assert_ok(qkv_diagram_svg(&d, &b));
     assert_well_formed(b.data);
     assert_non_null(strstr(b.data, "&lt;softmax> &amp; &quot;projection&quot;"));
+    assert_non_null(strstr(b.data, ">keys, values</text>"));
+    assert_non_null(strstr(b.data, ">two</text>"));
     keep("model.svg", &b);
     d.n = 3;
     assert_fails(qkv_diagram_svg(&d, &b), QKV_USAGE, "one or two stacks");
@@ -315,10 +376,11 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_width),   cmocka_unit_test(test_table),
-        cmocka_unit_test(test_axis),    cmocka_unit_test(test_chart),
-        cmocka_unit_test(test_heat),    cmocka_unit_test(test_grid),
-        cmocka_unit_test(test_diagram), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_width),         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_axis),          cmocka_unit_test(test_chart),
+        cmocka_unit_test(test_panels),        cmocka_unit_test(test_heat),
+        cmocka_unit_test(test_grid),          cmocka_unit_test(test_diagram),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

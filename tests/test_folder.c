@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "store/safetensors.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -179,6 +180,56 @@ static void changed_files_are_bad_or_open(void **state) {
     qkv_buf_free(&changed);
 }
 
+/* Writes a number that is none into the middle of a tensor of DIR/model.safetensors. */
+static void spoil(const char *path, const char *tensor, const void *bits, size_t width) {
+    qkv_safetensors file;
+    assert_ok(qkv_safetensors_open(path, &file));
+    const qkv_stored *t = qkv_safetensors_find(&file, tensor);
+    assert_non_null(t);
+    const long at =
+        (long)((const char *)t->data - file.file.data + (long)(t->bytes / width / 2 * width));
+    qkv_safetensors_close(&file);
+    FILE *f = fopen(path, "r+");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    assert_int_equal(fwrite(bits, 1, width, f), width);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* In every format: the tensor is named, and the place. */
+static void weights_that_are_no_numbers_are_refused(void **state) {
+    (void)state;
+    static const uint32_t nan = 0x7fc00000, infinity = 0xff800000;
+    static const uint16_t narrow_nan = 0x7fc0;
+    const struct {
+        const char *to, *tensor;
+        const void *bits;
+        size_t width;
+    } cases[] = {{"f32", "encoder.embedding.weight", &nan, 4},
+                 {"f32", "encoder.layers.1.ffn_norm.weight", &infinity, 4},
+                 {"bf16", "encoder.layers.0.attention.qkv.weight", &narrow_nan, 2},
+                 {"int8", "encoder.layers.0.attention.qkv.weight.scale", &nan, 4},
+                 {"int4", "encoder.layers.0.attention.qkv.weight.scale", &infinity, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char other[128], path[200];
+        qkv_text_model *m;
+        qkv_quantization made;
+        snprintf(other, sizeof other, "%s/%s-%zu", folder, cases[i].to, i);
+        if (strcmp(cases[i].to, "f32") == 0)
+            make_model_folder(folder, "classify", NULL);
+        else
+            assert_ok(qkv_quantize(
+                &(qkv_quantize_request){.model = model, .out = other, .to = cases[i].to}, &made));
+        const char *at = strcmp(cases[i].to, "f32") == 0 ? model : other;
+        snprintf(path, sizeof path, "%s/model.safetensors", at);
+        spoil(path, cases[i].tensor, cases[i].bits, cases[i].width);
+        assert_int_equal(qkv_text_model_open(at, &m), QKV_BAD_FILE);
+        assert_non_null(strstr(qkv_error(), cases[i].tensor));
+        assert_non_null(strstr(qkv_error(), "element ["));
+        put_file(2, whole[2].data, whole[2].len);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_whole_folder_opens),
@@ -186,6 +237,7 @@ int main(void) {
         cmocka_unit_test(missing_and_swapped_files_are_bad),
         cmocka_unit_test(sizes_are_checked_before_memory_is_taken),
         cmocka_unit_test(changed_files_are_bad_or_open),
+        cmocka_unit_test(weights_that_are_no_numbers_are_refused),
     };
     return cmocka_run_group_tests(tests, make, clear);
 }

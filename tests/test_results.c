@@ -190,11 +190,77 @@ static void a_description(void **state) {
     assert_null(d.memory);
 }
 
+/* The place of `what` in a picture: the smaller, the earlier it is drawn, that is, the lower. */
+static const char *drawn(const char *svg, const char *what) {
+    const char *at = strstr(svg, what);
+    if (!at) fail_msg("the picture has no \"%s\"", what);
+    return at;
+}
+
+/* Shows a model of these settings; the caller frees. */
+static char *shown(const char *preset, const char *const *set, qkv_show how) {
+    qkv_description d;
+    char *text = NULL;
+    assert_ok(qkv_describe(&(qkv_describe_request){.preset = preset, .set = set}, &d));
+    assert_ok(qkv_description_show(&d, how, &text));
+    qkv_description_free(&d);
+    return text;
+}
+
+/* Every preset as table and as picture: nothing wider than 80 columns; what goes in, what comes
+ * out, the positions where a Transformer has some. */
+static void presets_shown(void **state) {
+    (void)state;
+    const char *name, *summary, *assignments;
+    for (size_t i = 0; qkv_preset_row(i, &name, &summary, &assignments); i++) {
+        char *text = shown(name, NULL, QKV_SHOW_TABLE);
+        for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+            if (qkv_text_columns(line, strcspn(line, "\n")) > 80) fail_msg("%s: %.99s", name, line);
+        qkv_text_free(text);
+        text = shown(name, NULL, QKV_SHOW_SVG);
+        (void)drawn(text, ">in: "), (void)drawn(text, ">out: "), (void)drawn(text, ">n × ");
+        if (!strstr(assignments, "arch=")) (void)drawn(text, ">Positions: ");
+        if (strstr(assignments, "ngrams=")) (void)drawn(text, ">N-grams");
+        qkv_text_free(text);
+    }
+}
+
+/* A norm is drawn and listed where it works; both directions of a layer that reads both ways. */
+static void parts_in_order(void **state) {
+    (void)state;
+    static const char *const post[] = {"norm=post", "segments=2", NULL},
+                             *const pre[] = {"norm=pre", NULL},
+                             *const gru[] = {"arch=gru", "layers=2", "ngrams=0", NULL},
+                             *const pair[] = {"arch=gru", "task=translate", NULL};
+    char *text = shown("classic", post, QKV_SHOW_SVG);
+    assert_true(drawn(text, "Self-attention") < drawn(text, "LayerNorm"));
+    assert_true(drawn(text, "Positions: learned") < drawn(text, "Self-attention"));
+    assert_true(drawn(text, ">Segments") < drawn(text, "Self-attention"));
+    qkv_text_free(text);
+    text = shown("classic", post, QKV_SHOW_TABLE);
+    assert_true(drawn(text, " attention ") < drawn(text, "attention_norm"));
+    qkv_text_free(text);
+    text = shown("classic", pre, QKV_SHOW_SVG);
+    assert_true(drawn(text, "LayerNorm") < drawn(text, "Self-attention"));
+    qkv_text_free(text);
+    text = shown("classic", gru, QKV_SHOW_SVG);
+    (void)drawn(text, "GRU, forwards"), (void)drawn(text, "GRU, backwards");
+    (void)drawn(text, ">layer 1<"), (void)drawn(text, "Pooling: mean");
+    assert_null(strstr(text, "Positions"));
+    qkv_text_free(text);
+    text = shown("gru", pair, QKV_SHOW_SVG);
+    (void)drawn(text, "First state"), (void)drawn(text, "keys, values"), (void)drawn(text, ">m × ");
+    qkv_text_free(text);
+}
+
 static qkv_status describe_once(const void *request) {
     qkv_description d;
     char *text = NULL;
     qkv_status status = qkv_describe(request, &d);
     if (status == QKV_OK) status = qkv_description_show(&d, QKV_SHOW_JSON, &text);
+    qkv_text_free(text);
+    text = NULL;
+    if (status == QKV_OK) status = qkv_description_show(&d, QKV_SHOW_SVG, &text);
     qkv_text_free(text);
     qkv_description_free(&d);
     return status;
@@ -339,6 +405,8 @@ int main(void) {
         cmocka_unit_test(a_list_of_words),
         cmocka_unit_test(a_machine),
         cmocka_unit_test(a_description),
+        cmocka_unit_test(presets_shown),
+        cmocka_unit_test(parts_in_order),
         cmocka_unit_test(a_learning_rate),
         cmocka_unit_test(an_evaluation_outlives_its_model),
         cmocka_unit_test(a_translators_evaluation),

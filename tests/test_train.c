@@ -108,7 +108,7 @@ static void learns(void **state) {
     assert_ok(qkv_loop_init(&s.loop));
     assert_ok(qkv_loop_run(&s.loop));
     qkv_step_result r;
-    assert_ok(qkv_loop_validate(&s.loop, &r));
+    assert_ok(qkv_loop_measure(&s.loop, &s.loop.valid_batches, &r));
     assert_int_equal(r.n_targets, 100);
     if (r.n_right < 97) fail_msg("only %lld of 100 right", (long long)r.n_right);
     assert_true(s.loop.state.best > 0.96);
@@ -176,7 +176,7 @@ static void run_stopping(const char *assignments, const int64_t *stops, const in
             assert_int_equal(status, QKV_INTERRUPTED);
         } else {
             assert_ok(status);
-            assert_ok(qkv_loop_conclude(&s.loop));
+            assert_ok(qkv_loop_conclude(&s.loop, true));
             *n = p->length;
             memcpy(out, p->values, (size_t)p->length * sizeof *out);
         }
@@ -248,7 +248,7 @@ static void averages(void **state) {
     assert_same_bits("the newest snapshot", a->kept[1].values, p->values, p->length);
     for (int64_t i = 0; i < p->length; i++)
         sum[i] = (real)(0.5 * ((double)a->kept[0].values[i] + (double)a->kept[1].values[i]));
-    assert_ok(qkv_loop_conclude(&s.loop));
+    assert_ok(qkv_loop_conclude(&s.loop, true));
     assert_same_bits("the mean", p->values, sum, p->length);
     drop(&s);
     make(&s, "average=2 ema=0.9", NULL);

@@ -1,11 +1,11 @@
 /* A model folder quantized, and what that costs:
  * its size, and its scores on given data before and after. */
 #include "folder/folder.h"
+#include "base/sys.h"
 #include "use/textmodel.h"
 #include "model/weights.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 static qkv_status write_folder(qkv_text_model *m, const qkv_quantize_request *r,
                                qkv_weight_format to) {
@@ -24,7 +24,7 @@ static qkv_status write_folder(qkv_text_model *m, const qkv_quantize_request *r,
 static int64_t size_of(const char *folder) {
     qkv_buf path = {0};
     struct stat info = {0};
-    if (qkv_folder_part(folder, QKV_PART_WEIGHTS, &path) == QKV_OK) stat(path.data, &info);
+    if (qkv_folder_part(folder, QKV_PART_WEIGHTS, &path) == QKV_OK) qkv_sys.stat(path.data, &info);
     qkv_buf_free(&path);
     return (int64_t)info.st_size;
 }

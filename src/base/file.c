@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/sys.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,8 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* ---- names ---- */
@@ -35,7 +33,7 @@ qkv_status qkv_path_join(qkv_buf *out, const char *folder, const char *name) {
 
 bool qkv_file_exists(const char *path) {
     struct stat s;
-    return stat(path, &s) == 0;
+    return qkv_sys.stat(path, &s) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 /* Length of the folder part of a path, without its last '/'; 0 when there is none. */
@@ -58,10 +56,10 @@ static void nearest_sibling(const char *path, char *hint, size_t size) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     char *folder = folder_of(path);
     hint[0] = 0;
-    DIR *dir = folder ? opendir(folder) : NULL;
+    DIR *dir = folder ? qkv_sys.opendir(folder) : NULL;
     if (dir) {
         const struct dirent *entry;
-        for (int i = 0; i < MAX_LOOK && (entry = readdir(dir)); i++) {
+        for (int i = 0; i < MAX_LOOK && (entry = qkv_sys.readdir(dir)); i++) {
             if (entry->d_name[0] == '.' && base[0] != '.') continue;
             /* The best so far competes with each newcomer. */
             const char *pair[2] = {hint, entry->d_name};
@@ -108,13 +106,18 @@ static size_t memory_bound(void) {
 
 /* A pipe, a device, a file of /proc: no size to trust, so it is read to its end. */
 static qkv_status read_to_end(int fd, const char *path, size_t max_bytes, qkv_file *out) {
+    enum { PIECE = 1 << 16 };
     const size_t bound = memory_bound();
+    struct stat s;
     qkv_buf all = {0};
-    for (;;) {
-        enum { PIECE = 1 << 16 };
+    /* What is a file has its memory at once; more may have been added to it since. */
+    if (qkv_sys.fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && (uintmax_t)s.st_size < bound &&
+        qkv_buf_extend(&all, (size_t)s.st_size + PIECE))
+        all.len = 0;
+    while (all.status == QKV_OK) {
         char *place = qkv_buf_extend(&all, PIECE);
         if (!place) break;
-        ssize_t n = read(fd, place, PIECE);
+        ssize_t n = qkv_sys.read(fd, place, PIECE);
         all.len -= PIECE - (n > 0 ? (size_t)n : 0);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) all.status = cannot("read it", path);
@@ -137,25 +140,34 @@ static qkv_status read_to_end(int fd, const char *path, size_t max_bytes, qkv_fi
     return QKV_OK;
 }
 
+enum { MAP_FROM = 1 << 20 }; /* bytes; reading fewer takes no longer than mapping them */
+
+static _Atomic bool mapping = true;
+
+void qkv_mapping_set(bool on) {
+    mapping = on;
+}
+
 qkv_status qkv_file_read(int fd, const char *path, size_t max_bytes, qkv_file *out) {
     struct stat s;
     *out = (qkv_file){0};
-    if (fstat(fd, &s) != 0) return cannot("look at it", path);
+    if (qkv_sys.fstat(fd, &s) != 0) return cannot("look at it", path);
     if (S_ISDIR(s.st_mode)) return qkv_fail(QKV_FAILED, "%s: this is a folder, not a file", path);
     if (!S_ISREG(s.st_mode) || s.st_size == 0) return read_to_end(fd, path, max_bytes, out);
     if ((uintmax_t)s.st_size > max_bytes) return too_large(path, max_bytes);
-    void *data = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) return read_to_end(fd, path, max_bytes, out);
+    if (s.st_size < MAP_FROM || !mapping) return read_to_end(fd, path, max_bytes, out);
+    void *data = qkv_sys.map(fd, (size_t)s.st_size);
+    if (!data) return read_to_end(fd, path, max_bytes, out);
     *out = (qkv_file){.data = data, .size = (size_t)s.st_size, .mapped = true};
     return QKV_OK;
 }
 
 qkv_status qkv_file_open(const char *path, size_t max_bytes, qkv_file *out) {
     *out = (qkv_file){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = qkv_sys.open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return cannot("open it", path);
     qkv_status status = qkv_file_read(fd, path, max_bytes, out);
-    close(fd);
+    qkv_sys.close(fd);
     return status;
 }
 
@@ -187,13 +199,13 @@ qkv_status qkv_folder_make(const char *path) {
         char end = *p;
         *p = 0;
         struct stat s;
-        const bool made = *part && mkdir(part, 0777) == 0, failed = *part && !made;
+        const bool made = *part && qkv_sys.mkdir(part, 0777) == 0, failed = *part && !made;
         if (made) {
             status = sync_parent(part);
         } else if (failed && errno != EEXIST && errno != EISDIR) {
             status = qkv_fail(QKV_FAILED, "%s: cannot make the folder %s: %s", path, part,
                               strerror(errno));
-        } else if (failed && (stat(part, &s) != 0 || !S_ISDIR(s.st_mode))) {
+        } else if (failed && (qkv_sys.stat(part, &s) != 0 || !S_ISDIR(s.st_mode))) {
             status = qkv_fail(QKV_FAILED, "%s: cannot make the folder: %s is there and is a file",
                               path, part);
         }
@@ -205,13 +217,13 @@ qkv_status qkv_folder_make(const char *path) {
 }
 
 qkv_status qkv_folder_sync(const char *path) {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = qkv_sys.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) return cannot("open the folder", path);
     /* Some file systems have no fsync for folders and say EINVAL; there is nothing more to do
      * there. */
-    int failed = fsync(fd) != 0 && errno != EINVAL;
+    int failed = qkv_sys.fsync(fd) != 0 && errno != EINVAL;
     int code = errno;
-    close(fd);
+    qkv_sys.close(fd);
     if (failed)
         return qkv_fail(QKV_FAILED, "%s: cannot force the folder to disk: %s", path,
                         strerror(code));
@@ -231,8 +243,8 @@ static qkv_status write_failed(const qkv_writer *w, size_t need) {
 }
 
 static void release(qkv_writer *w) {
-    if (w->fd >= 0) close(w->fd);
-    if (w->temporary) unlink(w->temporary);
+    if (w->fd >= 0) qkv_sys.close(w->fd);
+    if (w->temporary) qkv_sys.unlink(w->temporary);
     qkv_free(w->path);
     qkv_free(w->temporary);
     *w = (qkv_writer){.fd = -1};
@@ -249,7 +261,8 @@ static bool make_temporary(qkv_writer *w, const char *target, mode_t mode) {
         if (getrandom(&draw, sizeof draw, GRND_NONBLOCK) != sizeof draw)
             draw = (uint64_t)(1e9 * qkv_now()) + (uint64_t)i; /* no more than unlikely */
         snprintf(w->temporary, room, "%s.tmp-%016llx", target, (unsigned long long)draw);
-        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        w->fd =
+            qkv_sys.open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (w->fd >= 0) return true;
         if (errno != EEXIST) break;
     }
@@ -264,21 +277,21 @@ static qkv_status open_temporary(qkv_writer *w, const char *path, size_t bytes) 
     /* A link is followed to the file it names, which is then replaced; the link stays. */
     char real[PATH_MAX];
     struct stat s;
-    bool there = stat(path, &s) == 0;
+    bool there = qkv_sys.stat(path, &s) == 0;
     const char *target = there && realpath(path, real) ? real : path;
     if (there && S_ISDIR(s.st_mode))
         return qkv_fail(QKV_FAILED, "%s: this is a folder, not a file", path);
     QKV_TRY_ALLOC(w->path = qkv_strndup(target, strlen(target)));
     w->direct = there && !S_ISREG(s.st_mode);
     if (w->direct) {
-        w->fd = open(target, O_WRONLY | O_CLOEXEC);
+        w->fd = qkv_sys.open(target, O_WRONLY | O_CLOEXEC, 0);
         return w->fd < 0 ? cannot("write it", path) : QKV_OK;
     }
     if (!make_temporary(w, target, there ? s.st_mode & 0777 : 0666))
         return cannot("write it", path);
     /* Only a full disk matters here: a file system that cannot reserve says EOPNOTSUPP or EINVAL.
      */
-    int code = bytes ? posix_fallocate(w->fd, 0, (off_t)bytes) : 0;
+    int code = bytes ? qkv_sys.reserve(w->fd, (off_t)bytes) : 0;
     errno = code;
     return code == ENOSPC || code == EDQUOT || code == EFBIG ? write_failed(w, bytes) : QKV_OK;
 }
@@ -294,7 +307,7 @@ qkv_status qkv_writer_open(qkv_writer *w, const char *path, size_t bytes) {
 void qkv_writer_add(qkv_writer *w, const void *data, size_t n) {
     const char *p = data;
     while (n > 0 && w->status == QKV_OK) {
-        ssize_t done = write(w->fd, p, n);
+        ssize_t done = qkv_sys.write(w->fd, p, n);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) {
             w->status = write_failed(w, n);
@@ -309,12 +322,13 @@ void qkv_writer_add(qkv_writer *w, const void *data, size_t n) {
 static qkv_status publish(qkv_writer *w) {
     if (w->direct || w->status != QKV_OK) return w->status;
     /* The reservation may have been larger than what was written. */
-    if (ftruncate(w->fd, (off_t)w->written) != 0 || fsync(w->fd) != 0) return write_failed(w, 0);
+    if (qkv_sys.truncate(w->fd, (off_t)w->written) != 0 || qkv_sys.fsync(w->fd) != 0)
+        return write_failed(w, 0);
     int fd = w->fd;
     w->fd = -1;
-    if (close(fd) != 0)
+    if (qkv_sys.close(fd) != 0)
         return qkv_fail(QKV_FAILED, "%s: cannot write: %s", w->path, strerror(errno));
-    if (rename(w->temporary, w->path) != 0)
+    if (qkv_sys.rename(w->temporary, w->path) != 0)
         return qkv_fail(QKV_FAILED, "%s: cannot put the new file in place: %s", w->path,
                         strerror(errno));
     qkv_free(w->temporary);

@@ -14,6 +14,8 @@ typedef struct qkv_file {
     const char *packed; /* how it was packed ("gzip"), where it was unpacked (base/unpack.h) */
 } qkv_file;
 
+/* Files of a megabyte or more are mapped unless qkv_mapping_set (qkv.h) forbids it: such a map ends
+ * with SIGBUS where somebody cuts the file short. Small ones are read, which costs no more. */
 qkv_status qkv_file_open(const char *path, size_t max_bytes, qkv_file *out);
 /* The same of a file that is open, such as standard input; `name` is for messages. What is no
  * regular file is read into memory, at most half of what is free. */
@@ -43,6 +45,7 @@ void qkv_writer_abandon(qkv_writer *w);
 /* fsync of a folder: makes the names in it survive a power cut. */
 qkv_status qkv_folder_sync(const char *path);
 
+/* False only where the system says that there is nothing. */
 bool qkv_file_exists(const char *path);
 qkv_status qkv_folder_make(const char *path); /* with parents; fine if it is there */
 /* Appends "folder/name"; after a failure there is nothing in `out` to free. */

@@ -274,10 +274,18 @@ qkv_status qkv_settings_load(const qkv_settings *groups, size_t n, const char *p
     return status;
 }
 
+static bool is_default(const qkv_settings *s, const qkv_setting *row) {
+    const char *text;
+    double number;
+    qkv_setting_value(s, row, &number, &text);
+    return row->type == QKV_SETTING_TEXT ? !strcmp(text, row->text) : number == row->standard;
+}
+
 void qkv_settings_write(const qkv_settings *s, qkv_json_out *j) {
     for (size_t i = 0; i < s->n; i++) {
         const qkv_setting *row = &s->rows[i];
         const void *at = field(s, row);
+        if (s->seldom && row->offset >= s->seldom && is_default(s, row)) continue;
         qkv_json_put_key(j, row->name);
         switch (row->type) {
         case QKV_SETTING_INT:

@@ -48,6 +48,9 @@ typedef struct qkv_settings {
     const qkv_setting *rows;
     size_t n;
     void *values;
+    /* Of the field from which on settings are seldom used: those are written only where they are not
+     * the default; 0: none. */
+    size_t seldom;
     bool *given; /* n: which keys somebody has set; or NULL, where nobody asks */
 } qkv_settings;
 

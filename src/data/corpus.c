@@ -1,12 +1,12 @@
 /* Reading: the table of forms, recognition, and the forms that are lines. */
 #include "data/corpus.h"
 #include "base/mem.h"
+#include "base/sys.h"
 #include "base/unpack.h"
 #include "base/utf8.h"
 #include "data/lines.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 enum { PIECE = 1 << 16 }; /* bytes of a piece of running text, about */
 
@@ -388,7 +388,7 @@ static qkv_status read_one(qkv_corpus *c, const qkv_corpus_spec *spec, const cha
     qkv_text head;
     struct stat s;
     QKV_TRY(begin(c, spec, path, &r));
-    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return read_folder(&r);
+    if (qkv_sys.stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return read_folder(&r);
     QKV_TRY(open_text(&r));
     if (r.at == r.end) return qkv_fail(QKV_BAD_FILE, "%s: the file is empty", r.path);
     qkv_reader first = r;

@@ -198,6 +198,11 @@ qkv_status qkv_tokenise_cached(const qkv_tokenizer *tok, const qkv_corpus *corpu
         return QKV_OK;
     }
     QKV_TRY(make(tok, corpus, take, spec, key, path));
+    uint64_t after[2];
+    QKV_TRY(find_key(tok, corpus, take, spec, after));
+    if (after[0] != key[0] || after[1] != key[1])
+        return qkv_fail(QKV_FAILED, "the data changed while they were read; start again when they "
+                                    "are whole");
     QKV_TRY(try_map(path, key, vocabulary, out, counts, &fits));
     return fits ? QKV_OK
                 : qkv_fail(QKV_FAILED,

@@ -2,15 +2,14 @@
  * name is the label, a whole file is a text. Folders and files in the order of their names' bytes;
  * hidden ones are not looked at. */
 #include "base/mem.h"
+#include "base/sys.h"
 #include "base/utf8.h"
 #include "data/corpus.h"
 #include "data/lines.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef QKV_VEC(qkv_text) names;
 
@@ -35,16 +34,20 @@ static int by_name(const void *a, const void *b) {
 
 /* The entries of a folder, sorted; the list is to be freed. */
 static qkv_status list(folder *f, const char *path, names *out) {
-    DIR *dir = opendir(path);
+    DIR *dir = qkv_sys.opendir(path);
     if (!dir) return qkv_fail(QKV_FAILED, "%s: cannot read the folder: %s", path, strerror(errno));
     qkv_status status = QKV_OK;
     const struct dirent *entry;
-    while (status == QKV_OK && (entry = readdir(dir))) {
+    while (status == QKV_OK) {
+        errno = 0;
+        if (!(entry = qkv_sys.readdir(dir))) break;
         if (entry->d_name[0] == '.') continue;
         const size_t n = strlen(entry->d_name);
         const char *name = qkv_arena_strndup(&f->r->corpus->strings, entry->d_name, n);
         if (!name || !QKV_PUSH(*out, ((qkv_text){name, n}))) status = QKV_FAILED;
     }
+    if (status == QKV_OK && errno)
+        status = qkv_fail(QKV_FAILED, "%s: cannot read the folder: %s", path, strerror(errno));
     closedir(dir);
     if (out->n) qsort(out->at, out->n, sizeof *out->at, by_name);
     return status;
@@ -57,7 +60,7 @@ static qkv_status enter(folder *f, size_t at, qkv_text name, mode_t *mode) {
     qkv_buf_putc(&f->path, '/');
     qkv_buf_add(&f->path, name.data, name.len);
     QKV_TRY(f->path.status);
-    if (stat(f->path.data, &s) != 0)
+    if (qkv_sys.stat(f->path.data, &s) != 0)
         return qkv_fail(QKV_FAILED, "%s: %s", f->path.data, strerror(errno));
     *mode = s.st_mode;
     return QKV_OK;

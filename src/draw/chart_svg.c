@@ -19,6 +19,7 @@ void qkv_chart_axes(const qkv_chart *c, int x_ticks, int y_ticks, qkv_axis *x, q
                 high[k] = fmax(high[k], at[k]);
             }
         }
+    if (c->x_from < c->x_to) low[0] = fmin(low[0], c->x_from), high[0] = fmax(high[0], c->x_to);
     *x = qkv_axis_make(low[0], high[0], x_ticks, false);
     *y = qkv_axis_make(low[1], high[1], y_ticks, true);
 }
@@ -36,7 +37,7 @@ static double place_y(const plot *p, double y) {
     return p->bottom - (y - p->y.low) / (p->y.high - p->y.low) * (p->bottom - p->top);
 }
 
-static void draw_axes(const qkv_chart *c, const plot *p, qkv_buf *out) {
+static void draw_axes(const qkv_chart *c, const plot *p, bool last, qkv_buf *out) {
     char label[32];
     for (int i = 0; i < p->y.n; i++) {
         double y = place_y(p, p->y.tick[i]);
@@ -47,11 +48,11 @@ static void draw_axes(const qkv_chart *c, const plot *p, qkv_buf *out) {
     for (int i = 0; i < p->x.n; i++) {
         double x = place_x(p, p->x.tick[i]);
         qkv_axis_label(&p->x, p->x.tick[i], label);
-        qkv_svg_text(out, x, p->bottom + 18, 'm', "soft small", label);
+        if (last) qkv_svg_text(out, x, p->bottom + 18, 'm', "soft small", label);
         qkv_svg_line(out, x, p->bottom, x, p->bottom + 4, "edge");
     }
     qkv_svg_line(out, p->left, p->bottom, p->right, p->bottom, "edge");
-    if (c->x_label)
+    if (c->x_label && last)
         qkv_svg_text(out, (p->left + p->right) / 2, p->bottom + 36, 'm', "soft small", c->x_label);
     if (c->y_label) qkv_svg_text(out, 24, p->top - 14, 's', "soft small", c->y_label);
 }
@@ -121,22 +122,61 @@ static void draw_names(const qkv_chart *c, const plot *p, qkv_buf *out) {
     }
 }
 
-qkv_status qkv_chart_svg(const qkv_chart *c, double width, double height, qkv_buf *out) {
-    double names = 0;
-    for (size_t s = 0; s < c->n; s++)
-        names = fmax(names, qkv_svg_text_width(c->series[s].name, 11));
-    plot p = {
-        .left = 64, .top = c->title ? 64 : 36, .right = width - 24 - names, .bottom = height - 52};
-    qkv_chart_axes(c, (int)(width / 110), (int)(height / 60), &p.x, &p.y);
-    qkv_svg_begin(out, width, height, c->title ? c->title : "chart");
-    if (c->title) qkv_svg_text(out, 24, 32, 's', "ink title", c->title);
-    draw_axes(c, &p, out);
+/* The mark: a line, and its name beside it where it has one and there is more room. */
+static void draw_mark(const qkv_chart *c, const plot *p, bool named, qkv_buf *out) {
+    if (!c->mark_name || !(c->mark >= p->x.low && c->mark <= p->x.high)) return;
+    const double x = place_x(p, c->mark);
+    const bool left = x > (p->left + p->right) / 2;
+    qkv_svg_line(out, x, p->top - (named ? 6 : 0), x, p->bottom, "edge dash");
+    if (named)
+        qkv_svg_text(out, left ? x - 6 : x + 6, p->top + 2, left ? 'e' : 's', "ink small halo",
+                     c->mark_name);
+}
+
+static void draw_panel(const qkv_chart *c, const plot *p, bool first, bool last, qkv_buf *out) {
+    draw_axes(c, p, last, out);
     for (size_t s = 0; s < c->n && s < QKV_SVG_SERIES; s++) {
         char class[8];
         snprintf(class, sizeof class, "s%zu", s);
-        draw_series(&p, &c->series[s], class, out);
+        draw_series(p, &c->series[s], class, out);
     }
-    draw_names(c, &p, out);
+    draw_mark(c, p, first, out);
+    draw_names(c, p, out);
+}
+
+qkv_status qkv_charts_svg(const qkv_chart *charts, size_t n, double width, double height,
+                          qkv_buf *out) {
+    enum { BETWEEN = 44, BELOW = 52, EDGE = 24 };
+    if (n == 0) return qkv_fail(QKV_USAGE, "a picture of no charts cannot be drawn");
+    const qkv_chart *first = &charts[0];
+    const double top = first->subtitle ? 92 : first->title ? 72 : 36;
+    /* The first is twice as high as the others. */
+    const double share = (height - top - BELOW - BETWEEN * (double)(n - 1)) / (double)(n + 1);
+    double names = 0, low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        qkv_axis x, y;
+        for (size_t s = 0; s < charts[i].n; s++)
+            names = fmax(names, qkv_svg_text_width(charts[i].series[s].name, 11));
+        qkv_chart_axes(&charts[i], 5, 5, &x, &y);
+        low = fmin(low, x.low), high = fmax(high, x.high);
+    }
+    qkv_svg_begin(out, width, height, first->title ? first->title : "chart");
+    if (first->title) qkv_svg_text(out, EDGE, 32, 's', "ink title", first->title);
+    if (first->subtitle) qkv_svg_text(out, EDGE, 52, 's', "soft", first->subtitle);
+    double at = top;
+    for (size_t i = 0; i < n; i++) {
+        qkv_chart c = charts[i];
+        c.x_from = low, c.x_to = high;
+        plot p = {.left = 64, .top = at, .right = width - EDGE - names};
+        p.bottom = at + (i ? 1 : 2) * share;
+        qkv_chart_axes(&c, (int)(width / 110), (int)((p.bottom - p.top) / 50), &p.x, &p.y);
+        draw_panel(&c, &p, i == 0, i + 1 == n, out);
+        at = p.bottom + BETWEEN;
+    }
     qkv_svg_end(out);
     return out->status;
+}
+
+qkv_status qkv_chart_svg(const qkv_chart *c, double width, double height, qkv_buf *out) {
+    return qkv_charts_svg(c, 1, width, height, out);
 }

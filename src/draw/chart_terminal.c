@@ -16,6 +16,7 @@ static const char *const colours[SERIES] = {"\033[38;2;59;130;246m", "\033[38;2;
 
 typedef struct canvas {
     int columns, rows;
+    int mark;        /* its column; −1: none */
     uint8_t *dots;   /* braille pattern of each character */
     uint8_t *series; /* who drew there last */
     qkv_axis x, y;
@@ -70,13 +71,15 @@ static void put_rows(const canvas *v, qkv_ink ink, qkv_buf *out) {
         int colour = -1;
         put_label(v, r, out);
         int end = v->columns; /* no blanks at the end of a line */
-        while (end > 0 && !v->dots[r * v->columns + end - 1]) end--;
+        while (end > 0 && !v->dots[r * v->columns + end - 1] && end - 1 != v->mark) end--;
         for (int c = 0; c < end; c++) {
             uint8_t dots = v->dots[r * v->columns + c];
             int series = v->series[r * v->columns + c] % SERIES;
             if (dots && ink.colour && series != colour) qkv_buf_puts(out, colours[colour = series]);
-            if (!dots)
-                qkv_buf_putc(out, ' ');
+            if (!dots && c == v->mark && colour >= 0)
+                qkv_buf_puts(out, "\033[0m┆"), colour = -1;
+            else if (!dots)
+                qkv_buf_puts(out, c == v->mark ? "┆" : " ");
             else /* U+2800 + dots */
                 qkv_buf_add(
                     out,
@@ -119,30 +122,49 @@ static void put_bottom(const canvas *v, const qkv_chart *c, qkv_buf *out) {
     qkv_buf_putc(out, '\n');
 }
 
-static void put_legend(const qkv_chart *c, qkv_ink ink, qkv_buf *out) {
-    qkv_text_fit(out, "", 0, LABEL + 2, true);
-    for (size_t s = 0; s < c->n; s++) {
-        if (s) qkv_buf_puts(out, "   ");
-        if (ink.colour) qkv_buf_puts(out, colours[s % SERIES]);
-        qkv_buf_puts(out, "━━ ");
-        if (ink.colour) qkv_buf_puts(out, "\033[0m");
-        qkv_buf_puts(out, c->series[s].name);
+/* An entry of the legend, on a new line where the line has no room for it. */
+static void put_entry(int columns, int *at, const char *sign, const char *name, qkv_buf *out) {
+    const int gap = *at > LABEL + 2 ? 3 : 0, width = gap + 3 + qkv_text_width(name, strlen(name));
+    if (gap && *at + width > columns) {
+        qkv_buf_putc(out, '\n');
+        qkv_text_fit(out, "", 0, LABEL + 2, true);
+        *at = LABEL + 2 + width - gap;
+    } else {
+        qkv_text_fit(out, "", 0, gap, true);
+        *at += width;
     }
+    qkv_buf_printf(out, "%s %s", sign, name);
+}
+
+static void put_legend(const qkv_chart *c, const canvas *v, qkv_ink ink, int columns,
+                       qkv_buf *out) {
+    int at = LABEL + 2;
+    char sign[64];
+    qkv_text_fit(out, "", 0, at, true);
+    for (size_t s = 0; s < c->n; s++) {
+        if (c->series[s].n == 0) continue;
+        snprintf(sign, sizeof sign, "%s━━%s", ink.colour ? colours[s % SERIES] : "",
+                 ink.colour ? "\033[0m" : "");
+        put_entry(columns, &at, sign, c->series[s].name, out);
+    }
+    if (v->mark >= 0) put_entry(columns, &at, " ┆", c->mark_name, out);
     qkv_buf_putc(out, '\n');
 }
 
 qkv_status qkv_chart_terminal(const qkv_chart *c, qkv_ink ink, int rows, qkv_buf *out) {
-    int columns = (ink.columns > 0 ? ink.columns : 80) - LABEL - 3;
-    canvas v = {.columns = columns < 20 ? 20 : columns, .rows = rows < 3 ? 3 : rows};
+    const int width = ink.columns > 0 ? ink.columns : 80, columns = width - LABEL - 3;
+    canvas v = {.columns = columns < 20 ? 20 : columns, .rows = rows < 3 ? 3 : rows, .mark = -1};
     size_t cells = (size_t)v.columns * (size_t)v.rows;
     QKV_TRY_ALLOC(v.dots = qkv_zalloc(cells, 2));
     v.series = v.dots + cells;
     qkv_chart_axes(c, v.columns / 14, v.rows / 3, &v.x, &v.y);
+    if (c->mark_name && c->mark >= v.x.low && c->mark <= v.x.high)
+        v.mark = (int)lround((c->mark - v.x.low) / (v.x.high - v.x.low) * (2 * v.columns - 1)) / 2;
     for (size_t s = 0; s < c->n; s++) draw(&v, &c->series[s], (uint8_t)s);
     if (c->title) qkv_buf_printf(out, ink.colour ? "\033[1m%s\033[0m\n" : "%s\n", c->title);
     put_rows(&v, ink, out);
     put_bottom(&v, c, out);
-    put_legend(c, ink, out);
+    put_legend(c, &v, ink, width, out);
     qkv_free(v.dots);
     return out->status;
 }

@@ -11,6 +11,7 @@ static const struct colour {
     const char *rule, *light, *dark;
 } colours[] = {
     {".bg{fill:%s}", "#ffffff", "#0f172a"},
+    {".halo{paint-order:stroke;stroke-width:4px;stroke:%s}", "#ffffff", "#0f172a"},
     {".card{fill:%s}", "#f8fafc", "#1e293b"},
     {".ink{fill:%s}", "#0f172a", "#f1f5f9"},
     {".soft{fill:%s}", "#64748b", "#94a3b8"},
@@ -19,6 +20,7 @@ static const struct colour {
     {".arrow{fill:%s}", "#94a3b8", "#64748b"},
     {".heat{fill:%s}", "#1d4ed8", "#60a5fa"},
     {".frame{stroke:%s}", "#cbd5e1", "#475569"},
+    {".mark{stroke:%s}", "#475569", "#cbd5e1"},
     {".s0{stroke:%s}", "#2563eb", "#60a5fa"},
     {".s1{stroke:%s}", "#ea580c", "#fb923c"},
     {".s2{stroke:%s}", "#059669", "#34d399"},
@@ -42,15 +44,16 @@ static const struct colour {
     {".b4{fill:%s}", "#fae8ff", "#581c87"},
 };
 
-static const char shapes[] = "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Noto "
-                             "Sans','DejaVu Sans',sans-serif;font-size:12px}"
-                             ".title{font-size:15px;font-weight:600}.small{font-size:11px}.tiny{"
-                             "font-size:9px}.strong{font-weight:600}"
-                             ".grid{stroke-width:1;fill:none}.edge{stroke-width:1.5;fill:none}."
-                             "frame{stroke-width:1;fill:none}"
-                             ".dash{stroke-dasharray:4 3}"
-                             ".s0,.s1,.s2,.s3,.s4,.s5,.s6,.s7{fill:none;stroke-width:2;stroke-"
-                             "linejoin:round;stroke-linecap:round}";
+static const char shapes[] =
+    "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Noto "
+    "Sans','DejaVu Sans',sans-serif;font-size:12px}"
+    ".title{font-size:15px;font-weight:600}.small{font-size:11px}.tiny{"
+    "font-size:9px}.strong{font-weight:600}"
+    ".grid{stroke-width:1;fill:none}.edge{stroke-width:1.5;fill:none}."
+    "frame{stroke-width:1;fill:none}.mark{stroke-width:1.2;fill:none;stroke-linecap:round}"
+    ".dash{stroke-dasharray:4 3}"
+    ".s0,.s1,.s2,.s3,.s4,.s5,.s6,.s7{fill:none;stroke-width:2;stroke-"
+    "linejoin:round;stroke-linecap:round}";
 
 /* A rule with its colour put in; the rules hold one %s each. */
 static void put_rule(qkv_buf *out, const char *rule, const char *colour) {

@@ -1,6 +1,7 @@
 #include "folder/folder.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "foreign/foreign_model.h"
 #include "qkv.h"
 #include "task/companion.h"
 
@@ -101,11 +102,72 @@ static qkv_status read_config(const char *path, qkv_config *config, qkv_labels *
     return status;
 }
 
+static qkv_status read_foreign(const char *folder, qkv_config *config, qkv_labels *labels) {
+    qkv_foreign f;
+    QKV_TRY(qkv_foreign_read(folder, &f));
+    *config = f.config;
+    if (labels) {
+        *labels = f.labels;
+        f.labels = (qkv_labels){0};
+    }
+    qkv_foreign_free(&f);
+    return QKV_OK;
+}
+
 qkv_status qkv_folder_read_config(const char *folder, qkv_config *config, qkv_labels *labels) {
+    if (qkv_is_foreign(folder)) return read_foreign(folder, config, labels);
     qkv_buf path = {0};
     qkv_status status = qkv_folder_find(folder, QKV_PART_CONFIG, &path);
     if (status == QKV_OK)
         status = qkv_folder_blame(read_config(path.data, config, labels), path.data);
+    qkv_buf_free(&path);
+    return status;
+}
+
+/* ---- weights and tokenizer ---- */
+
+qkv_status qkv_folder_open_weights(const char *folder, qkv_model *m) {
+    if (qkv_is_foreign(folder)) {
+        qkv_foreign f;
+        QKV_TRY(qkv_foreign_read(folder, &f));
+        const qkv_status status = qkv_foreign_bind(&f, m);
+        qkv_foreign_free(&f);
+        return status;
+    }
+    qkv_buf path = {0};
+    qkv_status status = qkv_folder_find(folder, QKV_PART_WEIGHTS, &path);
+    if (status == QKV_OK) status = qkv_folder_blame(qkv_model_open(m, path.data), path.data);
+    qkv_buf_free(&path);
+    return status;
+}
+
+qkv_status qkv_folder_take_weights(const char *folder, qkv_params *params, qkv_weights_taken *out) {
+    *out = (qkv_weights_taken){0};
+    if (qkv_is_foreign(folder)) {
+        qkv_foreign f;
+        QKV_TRY(qkv_foreign_read(folder, &f));
+        const qkv_status status = qkv_foreign_take(&f, params, out);
+        qkv_foreign_free(&f);
+        return status;
+    }
+    qkv_buf path = {0};
+    qkv_status status = qkv_folder_find(folder, QKV_PART_WEIGHTS, &path);
+    if (status == QKV_OK) status = qkv_weights_take(params, path.data, out);
+    qkv_buf_free(&path);
+    return status;
+}
+
+qkv_status qkv_folder_open_tokenizer(const char *folder, qkv_tokenizer **out) {
+    if (qkv_is_foreign(folder)) {
+        qkv_foreign f;
+        QKV_TRY(qkv_foreign_read(folder, &f));
+        const qkv_status status = qkv_foreign_tokenizer(&f, out);
+        qkv_foreign_free(&f);
+        return qkv_folder_blame(status, folder);
+    }
+    qkv_buf path = {0};
+    qkv_status status = qkv_folder_find(folder, QKV_PART_TOKENIZER, &path);
+    if (status == QKV_OK) status = qkv_folder_blame(qkv_tokenizer_open(path.data, out), path.data);
     qkv_buf_free(&path);
     return status;
 }

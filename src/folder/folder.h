@@ -5,7 +5,9 @@
 
 #include "base/buf.h"
 #include "data/labels.h"
-#include "model/config.h"
+#include "model/model.h"
+#include "model/weights.h"
+#include "text/tokenizer.h"
 
 typedef enum qkv_folder_item {
 #define PART(id, name, of_the_run) QKV_PART_##id,
@@ -24,8 +26,17 @@ qkv_status qkv_folder_file(const char *folder, const char *name, qkv_buf *path);
  * folder without the part is a damaged one (QKV_BAD_FILE). */
 qkv_status qkv_folder_find(const char *folder, qkv_folder_item part, qkv_buf *path);
 
+/* A folder of another program serves as one of ours wherever a model is read (foreign/): the functions
+ * below make no difference between the two. */
+
 /* The configuration and, into an empty `labels` (may be NULL), the names of the classes. */
 qkv_status qkv_folder_read_config(const char *folder, qkv_config *config, qkv_labels *labels);
+/* Binds a model of the folder's configuration to its weights, which stay open with it. */
+qkv_status qkv_folder_open_weights(const char *folder, qkv_model *m);
+/* Takes as a start what has the same name and shape; see qkv_weights_take. */
+qkv_status qkv_folder_take_weights(const char *folder, qkv_params *params, qkv_weights_taken *out);
+qkv_status qkv_folder_open_tokenizer(const char *folder, qkv_tokenizer **out);
+
 /* labels: may be NULL or empty. */
 qkv_status qkv_folder_write_config(const char *folder, const qkv_config *config,
                                    const qkv_labels *labels);

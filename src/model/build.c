@@ -259,7 +259,17 @@ qkv_status qkv_model_allocate(qkv_model *m, bool for_training) {
 
 qkv_status qkv_model_open(qkv_model *m, const char *path) {
     QKV_TRY(qkv_weights_map(&m->params, path, &m->file));
+    return qkv_model_opened(m);
+}
+
+qkv_status qkv_model_opened(qkv_model *m) {
+    QKV_TRY(qkv_weights_check(&m->params));
     return allocate_stacks(m);
+}
+
+void qkv_model_keep(qkv_model *m, void *what, void (*free)(void *what)) {
+    m->kept = what;
+    m->free_kept = free;
 }
 
 void qkv_model_initialise(qkv_model *m, uint64_t seed) {
@@ -282,6 +292,7 @@ void qkv_model_free(qkv_model *m) {
     qkv_free(m->bridge.start);
     qkv_params_free(&m->params);
     qkv_safetensors_close(&m->file);
+    if (m->kept) m->free_kept(m->kept);
     qkv_free(m);
 }
 

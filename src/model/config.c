@@ -6,7 +6,7 @@
 
 static const char *const qkv_arch_names[] = {"transformer", "lstm", "gru", NULL};
 static const char *const qkv_norm_place_names[] = {"pre", "post", NULL};
-static const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
+const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
 static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", NULL};
 
 /* Index 0 stands for what the encoder uses, k + 1 for kind k. */
@@ -39,7 +39,10 @@ static const qkv_setting rows[] = {
 };
 
 qkv_settings qkv_config_settings(qkv_config *config) {
-    return (qkv_settings){.rows = rows, .n = sizeof rows / sizeof *rows, .values = config};
+    return (qkv_settings){.rows = rows,
+                          .n = sizeof rows / sizeof *rows,
+                          .values = config,
+                          .seldom = offsetof(qkv_config, cut)};
 }
 
 void qkv_config_default(qkv_config *config) {

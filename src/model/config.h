@@ -27,6 +27,7 @@ qkv_shape qkv_shape_of(int task);
 
 typedef enum qkv_arch { QKV_ARCH_TRANSFORMER, QKV_ARCH_LSTM, QKV_ARCH_GRU } qkv_arch;
 typedef enum qkv_norm_place { QKV_NORM_PRE, QKV_NORM_POST } qkv_norm_place;
+extern const char *const qkv_pool_names[]; /* by qkv_pool_kind */
 typedef enum qkv_pooler { QKV_POOLER_NONE, QKV_POOLER_TANH, QKV_POOLER_RELU } qkv_pooler;
 
 typedef struct qkv_config {
@@ -45,6 +46,11 @@ qkv_status qkv_config_set(qkv_config *config, const char *key, const char *value
 /* What one side of a model uses: a decoder may have positions and a pattern of its own. */
 qkv_position_kind qkv_config_position(const qkv_config *c, bool decoder);
 qkv_pattern_kind qkv_config_pattern(const qkv_config *c, bool decoder);
+
+/* Tokens to which a text is cut. */
+static inline int64_t qkv_config_longest(const qkv_config *c) {
+    return c->cut && c->cut < c->max_len ? c->cut : c->max_len;
+}
 
 /* Fills what stands for "derived from the others" and refuses what makes no sense, with the reason
  * and what to use. */

@@ -139,17 +139,19 @@ static void visit_ffn(const walker *w, qkv_cost_part part, const qkv_ffn *f) {
 
 static void visit_stack(const walker *w, const qkv_side *side, qkv_cost_part part) {
     const qkv_stack *s = &side->stack;
+    const bool pre = s->spec.pre_norm; /* a part's norm stands before it, or after */
     for (int32_t i = 0; i < s->spec.layers; i++) {
         const qkv_layer *l = &s->layers[i];
         part.layer = i;
-        visit_norm(w, part, "attention_norm", &l->self_norm, s->spec.pre_norm);
+        if (pre) visit_norm(w, part, "attention_norm", &l->self_norm, true);
         visit_attention(w, part, s, l);
-        if (s->spec.cross) {
-            visit_norm(w, part, "cross_norm", &l->cross_norm, s->spec.pre_norm);
-            visit_cross(w, part, l);
-        }
-        visit_norm(w, part, "ffn_norm", &l->ffn_norm, s->spec.pre_norm);
+        if (!pre) visit_norm(w, part, "attention_norm", &l->self_norm, false);
+        if (pre && s->spec.cross) visit_norm(w, part, "cross_norm", &l->cross_norm, true);
+        if (s->spec.cross) visit_cross(w, part, l);
+        if (!pre && s->spec.cross) visit_norm(w, part, "cross_norm", &l->cross_norm, false);
+        if (pre) visit_norm(w, part, "ffn_norm", &l->ffn_norm, true);
         visit_ffn(w, part, &l->ffn);
+        if (!pre) visit_norm(w, part, "ffn_norm", &l->ffn_norm, false);
     }
     part.layer = -1;
     visit_norm(w, part, "norm", &s->final_norm, s->spec.read_once);

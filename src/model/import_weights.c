@@ -1,11 +1,11 @@
 /* The table of importers, and what they share. */
 #include "model/import_weights.h"
+#include "base/sys.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const qkv_importer *const importers[] = {&qkv_import_ct2, &qkv_import_llama2c};
 #define N_IMPORTERS (sizeof importers / sizeof *importers)
@@ -48,7 +48,7 @@ qkv_status qkv_import_weights(const char *path, qkv_imported *out, const char **
     qkv_file file;
     *out = (qkv_imported){0};
     *kind = "";
-    const bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    const bool is_folder = qkv_sys.stat(path, &info) == 0 && S_ISDIR(info.st_mode);
     if (is_folder)
         QKV_TRY(qkv_path_join(&name, path, "model.bin"));
     else

@@ -1,8 +1,12 @@
 /* Weights read where they lie in a mapped file: opening a model costs what its names cost, and
  * processes that use the same file share its memory. */
+#include "base/half.h"
 #include "base/mem.h"
+#include "base/thread.h"
+#include "kern/kern.h"
 #include "model/weights.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static qkv_status refuse(const qkv_param *p, const char *why) {
@@ -63,6 +67,10 @@ static qkv_status bind(const qkv_safetensors *file, qkv_param *p) {
     if (!has_shape(from, p->spec.vector ? p->spec.rows * p->spec.cols : p->spec.rows,
                    p->spec.vector ? 1 : p->spec.cols))
         return refuse(p, "another shape than the model wants");
+    return qkv_weights_bind(p, from);
+}
+
+qkv_status qkv_weights_bind(qkv_param *p, const qkv_stored *from) {
     const uintptr_t place = (uintptr_t)from->data;
     if (p->spec.narrow && from->dtype == QKV_DTYPE_BF16 && place % sizeof(uint16_t) == 0) {
         qkv_param_bind_weight(p, &(qkv_weight){.format = QKV_WEIGHT_BF16,
@@ -74,6 +82,60 @@ static qkv_status bind(const qkv_safetensors *file, qkv_param *p) {
     if (from->dtype != QKV_DTYPE_F32 || sizeof(real) != sizeof(float) || place % sizeof(float))
         return convert(p, from);
     qkv_param_bind(p, from->data);
+    return QKV_OK;
+}
+
+/* ---- numbers ---- */
+
+static int64_t first_bad_bf16(const uint16_t *x, int64_t n) {
+    enum { BLOCK = 4096 }; /* a count over a block is a loop of whole vectors */
+    for (int64_t b = 0; b < n; b += BLOCK) {
+        const int64_t end = b + BLOCK < n ? b + BLOCK : n;
+        int bad = 0;
+        for (int64_t i = b; i < end; i++) bad += (x[i] & 0x7f80) == 0x7f80;
+        if (!bad) continue;
+        for (int64_t i = b; i < end; i++)
+            if (!isfinite(qkv_bf16_value(x[i]))) return i;
+    }
+    return -1;
+}
+
+/* Where the first of n values (of a row of integers: of its scales) is not finite; −1: nowhere. */
+static int64_t first_bad(const qkv_param *p, int64_t from, int64_t n) {
+    const qkv_weight *w = p->tensor.weight;
+    if (!w) return qkv_kern_get()->first_not_finite(p->tensor.data + from, n);
+    if (w->format == QKV_WEIGHT_BF16) return first_bad_bf16((const uint16_t *)w->data + from, n);
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(w->scale[from + i])) return i;
+    return -1;
+}
+
+static qkv_status check_numbers(const qkv_param *p) {
+    enum { PIECE = 1 << 16 };
+    const qkv_weight *w = p->tensor.weight;
+    const bool scaled = w && qkv_weight_is_integer(w);
+    const int64_t cols = scaled ? qkv_weight_groups(w->format, w->cols) : p->spec.cols,
+                  all = p->spec.rows * cols, pieces = (all + PIECE - 1) / PIECE;
+    int64_t bad = all;
+    QKV_PRAGMA(omp parallel for schedule(static) num_threads(qkv_threads()) reduction(min : bad) \
+                   if (all >= QKV_PARALLEL_FROM * 8))
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t from = i * PIECE, n = all - from < PIECE ? all - from : PIECE,
+                      at = first_bad(p, from, n);
+        if (at >= 0 && from + at < bad) bad = from + at;
+    }
+    if (bad == all) return QKV_OK;
+    return qkv_fail(QKV_BAD_FILE,
+                    "%s%s: element [%lld, %lld] is NaN or infinite; the training that wrote it "
+                    "diverged, or the file is damaged",
+                    p->name, scaled ? ".scale" : "", (long long)(bad / cols),
+                    (long long)(bad % cols));
+}
+
+/* A weight that is no number makes silent nonsense of answers: a maximum, as in ReLU, may swallow
+ * it. One pass over what is mapped, at the speed of the memory. */
+qkv_status qkv_weights_check(const qkv_params *params) {
+    for (size_t i = 0; i < params->n; i++) QKV_TRY(check_numbers(params->list[i]));
     return QKV_OK;
 }
 

@@ -31,6 +31,10 @@ qkv_status qkv_model_allocate(qkv_model *m, bool for_training);
 /* For inference, instead of allocating: maps a file of weights, in any format that qkv_weights_map
  * knows, and reads them where they lie. */
 qkv_status qkv_model_open(qkv_model *m, const char *path);
+/* The same for whoever binds the parameters to values of his own: they are bound. */
+qkv_status qkv_model_opened(qkv_model *m);
+/* Keeps what the parameters point into as long as the model, which frees it by `free`. */
+void qkv_model_keep(qkv_model *m, void *what, void (*free)(void *what));
 void qkv_model_initialise(qkv_model *m, uint64_t seed);
 void qkv_model_free(qkv_model *m);
 

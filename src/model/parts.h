@@ -56,6 +56,8 @@ struct qkv_model {
     qkv_rnn_bridge bridge;
     qkv_head head;
     qkv_safetensors file; /* that the parameters point into, of a model that was opened */
+    void *kept;           /* or what they point into, and how it is freed */
+    void (*free_kept)(void *what);
 };
 
 struct qkv_cache {

@@ -97,6 +97,13 @@ qkv_status qkv_weights_take(qkv_params *params, const char *path, qkv_weights_ta
     return status;
 }
 
+void qkv_weights_note(qkv_weights_taken *t, const char *name, bool found) {
+    if (found)
+        t->taken++;
+    else
+        put_name(&t->fresh_names, t->fresh++, name, "");
+}
+
 void qkv_weights_taken_free(qkv_weights_taken *t) {
     qkv_buf_free(&t->fresh_names);
     qkv_buf_free(&t->unused_names);

@@ -21,11 +21,20 @@ typedef struct qkv_weights_taken {
  * The names in *out are to be freed in any case. */
 qkv_status qkv_weights_take(qkv_params *params, const char *path, qkv_weights_taken *out);
 void qkv_weights_taken_free(qkv_weights_taken *t);
+/* Counts a parameter that was found, or was not. */
+void qkv_weights_note(qkv_weights_taken *t, const char *name, bool found);
 
 /* Binds every parameter to the file, which stays open: floats are read where they lie; bf16, int8
  * and int4 matrices as qkv_weights_quantize wrote them; other float types are converted. Nothing is
  * checked but names, types and shapes. */
 qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors *file);
+
+/* The same of one parameter and a tensor of floats of its size: where it lies, if it can be read
+ * there, else as a copy. The tensor's file must stay open. */
+qkv_status qkv_weights_bind(qkv_param *p, const qkv_stored *from);
+
+/* Refuses parameters that are NaN or infinite, by name and element. */
+qkv_status qkv_weights_check(const qkv_params *params);
 
 /* Writes the parameters with their matrices quantized: X as BF16, as I8 with X.scale (rows), or
  * as U8 (rows, bytes of a row) with X.scale (rows, groups); base/weight_format.h has the layout.

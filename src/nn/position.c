@@ -10,6 +10,12 @@ const char *const qkv_position_names[] = {
     NULL};
 #undef POSITION
 
+#define POSITION(id, name, traits, help) help,
+const char *const qkv_position_helps[] = {
+#include "nn/position.def"
+    NULL};
+#undef POSITION
+
 const qkv_op qkv_position_op = {.name = "positions"};
 
 const char *const qkv_pairing_names[] = {"adjacent", "halves", NULL};

@@ -17,7 +17,7 @@ typedef enum qkv_position_kind {
 #undef POSITION
     QKV_POSITION_COUNT
 } qkv_position_kind;
-extern const char *const qkv_position_names[];
+extern const char *const qkv_position_names[], *const qkv_position_helps[];
 
 /* What a scheme asks of the rest of a model; its row of position.def says which of these it has. */
 typedef enum qkv_position_trait {

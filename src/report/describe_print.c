@@ -7,6 +7,8 @@
 
 #include "draw/text_table.h"
 
+enum { WEIGHTS_WIDTH = 16 }; /* so that the table of the largest models has 80 columns */
+
 /* ---- JSON ---- */
 
 static void put_count(qkv_json_out *j, const char *key, double value) {
@@ -91,34 +93,62 @@ void qkv_describe_json(const qkv_description *d, qkv_buf *out) {
 
 /* ---- table ---- */
 
-static void put_row(qkv_table *t, const qkv_description *d, const qkv_describe_part *p,
-                    const char *indent) {
-    char count[40], macs[40] = "";
-    qkv_print_grouped((double)p->parameters, count);
-    if (p->macs > 0) qkv_print_grouped(p->macs, macs);
-    qkv_table_cell(t, "%s%s", indent, p->name);
-    qkv_table_cell(t, "%s", p->note ? p->note : p->weights);
-    qkv_table_cell(t, "%s", count);
-    if (!p->width)
-        qkv_table_cell(t, "%s", "");
-    else if (p->by_sequence)
-        qkv_table_cell(t, "%lld × %lld", (long long)d->batch, (long long)p->width);
-    else
-        qkv_table_cell(t, "%lld × %lld × %lld", (long long)d->batch, (long long)d->length,
-                       (long long)p->width);
-    qkv_table_cell(t, "%s", macs);
-    if (!p->inside || p->inside == p->width) return;
-    qkv_table_cell(t, "%s  inside", indent);
-    qkv_table_cell(t, "%s", "");
-    qkv_table_cell(t, "%s", "");
-    qkv_table_cell(t, "%lld × %lld × %lld", (long long)d->batch, (long long)d->length,
-                   (long long)p->inside);
-    qkv_table_cell(t, "%s", "");
+/* What fits of a list of weights or of a note into `columns`, up to a blank; returns what is left. */
+static const char *put_wrapped(qkv_table *t, const char *text, int columns) {
+    size_t end = strlen(text);
+    while (qkv_text_width(text, end) > columns) {
+        size_t blank = end;
+        while (blank > 0 && text[blank - 1] != ' ') blank--;
+        if (blank == 0) break;
+        end = blank - 1;
+        if (end > 1 && text[end - 1] == '+') end -= 2; /* a line begins with the plus */
+    }
+    qkv_table_cell(t, "%.*s", (int)end, text);
+    return text + end + (text[end] == ' ');
 }
 
-static bool same_part(const qkv_describe_part *a, const qkv_describe_part *b) {
+/* 481036337152 → "481.0 G" */
+static void short_count(double value, char out[40]) {
+    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
+    size_t u = 0;
+    for (; value >= 999.95 && u + 1 < sizeof units / sizeof *units; u++) value /= 1000;
+    snprintf(out, 40, "%.*f%s", u > 0, value, units[u]);
+}
+
+static void put_activation(qkv_table *t, const qkv_description *d, const qkv_describe_part *p,
+                           int64_t width) {
+    if (!width)
+        qkv_table_cell(t, "%s", "");
+    else if (p->by_sequence)
+        qkv_table_cell(t, "%lld × %lld", (long long)d->batch, (long long)width);
+    else
+        qkv_table_cell(t, "%lld × %lld × %lld", (long long)d->batch, (long long)d->length,
+                       (long long)width);
+}
+
+/* A part, and lines below it for more weights than one holds and for what it makes inside. */
+static void put_row(qkv_table *t, const qkv_description *d, const qkv_describe_part *p,
+                    const char *indent) {
+    const bool inside = p->inside && p->inside != p->width;
+    char count[40], macs[40] = "";
+    const char *weights = p->note ? p->note : p->weights;
+    qkv_print_grouped((double)p->parameters, count);
+    if (p->macs > 0) short_count(p->macs, macs);
+    for (int line = 0; line == 0 || (line == 1 && inside) || *weights; line++) {
+        qkv_table_cell(t, "%s%s", indent,
+                       line == 0             ? p->name
+                       : line == 1 && inside ? "  inside"
+                                             : "");
+        weights = put_wrapped(t, weights, WEIGHTS_WIDTH);
+        qkv_table_cell(t, "%s", line ? "" : count);
+        put_activation(t, d, p, line == 0 ? p->width : line == 1 && inside ? p->inside : 0);
+        qkv_table_cell(t, "%s", line ? "" : macs);
+    }
+}
+
+static bool same_part(const qkv_describe_part *a, const qkv_describe_part *b, bool by_work) {
     return strcmp(a->name, b->name) == 0 && strcmp(a->weights, b->weights) == 0 &&
-           a->macs == b->macs && a->width == b->width;
+           (!by_work || a->macs == b->macs) && a->width == b->width;
 }
 
 /* The parts of the layer that begins at `at`: how many. */
@@ -130,21 +160,21 @@ static size_t layer_parts(const qkv_description *d, size_t at) {
     return n;
 }
 
-/* How many layers from `at` on are equal to the first. */
-static int equal_layers(const qkv_description *d, size_t at, size_t parts) {
+int qkv_describe_layers(const qkv_description *d, size_t at, bool by_work, size_t *n) {
+    const size_t parts = *n = layer_parts(d, at);
     int count = 1;
     for (size_t next = at + parts; next + parts <= d->n; next += parts, count++)
         for (size_t i = 0; i < parts; i++)
             if (d->parts[next].layer < 0 || strcmp(d->parts[next].side, d->parts[at].side) != 0 ||
-                !same_part(&d->parts[at + i], &d->parts[next + i]))
+                !same_part(&d->parts[at + i], &d->parts[next + i], by_work))
                 return count;
     return count;
 }
 
 /* Equal layers as one; returns the index of what follows them. */
 static size_t put_layers(qkv_table *t, const qkv_description *d, size_t at) {
-    size_t parts = layer_parts(d, at);
-    int layers = equal_layers(d, at, parts), first = d->parts[at].layer;
+    size_t parts;
+    const int layers = qkv_describe_layers(d, at, true, &parts), first = d->parts[at].layer + 1;
     double each = 0, macs = 0;
     for (size_t i = 0; i < parts; i++) {
         each += (double)d->parts[at + i].parameters;
@@ -152,7 +182,7 @@ static size_t put_layers(qkv_table *t, const qkv_description *d, size_t at) {
     }
     char count[40], work[40];
     qkv_print_grouped(each, count);
-    qkv_print_grouped(macs, work);
+    short_count(macs, work);
     if (layers > 1)
         qkv_table_cell(t, "  layers %d to %d", first, first + layers - 1);
     else
@@ -166,7 +196,7 @@ static size_t put_layers(qkv_table *t, const qkv_description *d, size_t at) {
 }
 
 static void put_parts(qkv_table *t, const qkv_description *d) {
-    const char *const heads[] = {"part", "weights", "parameters", "activation", "multiply-adds"};
+    const char *const heads[] = {"part", "weights", "parameters", "activation", "mul-adds"};
     for (int c = 0; c < 5; c++) qkv_table_cell(t, "%s", heads[c]);
     for (size_t i = 0; i < d->n;) {
         const qkv_describe_part *p = &d->parts[i];

@@ -1,6 +1,7 @@
 /* The folder of a run: made and locked, checked against the run that is there, and left as it was
  * found when nothing came of it. */
 #include "run/train_run.h"
+#include "base/sys.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parallel.h"
@@ -78,7 +79,7 @@ static void remove_folders(const qkv_run *r) {
     qkv_buf path = {0};
     qkv_buf_puts(&path, r->request->out);
     size_t n = path.len;
-    while (path.status == QKV_OK && n > r->had_path && rmdir(path.data) == 0) {
+    while (path.status == QKV_OK && n > r->had_path && qkv_sys.rmdir(path.data) == 0) {
         while (n > 0 && path.data[n - 1] == '/') n--;
         while (n > 0 && path.data[n - 1] != '/') n--;
         while (n > 1 && path.data[n - 1] == '/') n--;
@@ -94,7 +95,7 @@ void qkv_run_leave_nothing(qkv_run *r) {
     qkv_buf path = {0};
     for (int i = 0; i < QKV_PART_COUNT; i++)
         if (!r->had[i]) (void)remove_part(r, (qkv_folder_item)i);
-    if (qkv_folder_file(r->request->out, ".lock", &path) == QKV_OK) (void)unlink(path.data);
+    if (qkv_folder_file(r->request->out, ".lock", &path) == QKV_OK) (void)qkv_sys.unlink(path.data);
     qkv_buf_free(&path);
     remove_folders(r);
     (void)qkv_fail(QKV_FAILED, "%s", why);
@@ -116,26 +117,35 @@ static void write_settings(const qkv_config *config, const qkv_train_config *tra
     qkv_buf_putc(text, '\n');
 }
 
-/* The settings of the run that is there, written as this version writes them: what an earlier one
- * did not know yet has its default. */
-static qkv_status write_old(const char *path, const qkv_file *old, qkv_buf *text) {
-    static const char *const foreign[] = {"train_tokens", NULL};
+/* The settings of the run that is there; what an earlier version did not know yet has its
+ * default. */
+typedef struct old_run {
     qkv_config config;
     qkv_train_config train;
-    const qkv_settings groups[2] = {qkv_config_settings(&config), qkv_train_settings(&train)};
+    int64_t tokens;
+} old_run;
+
+static qkv_status read_old(const char *path, old_run *old) {
+    static const char *const foreign[] = {"train_tokens", NULL};
+    const qkv_settings groups[2] = {qkv_config_settings(&old->config),
+                                    qkv_train_settings(&old->train)};
     const qkv_json_limits limits = {.bytes = 1 << 20, .nodes = 10000, .depth = 8};
+    qkv_file file;
     qkv_json doc;
-    int64_t tokens = 0;
-    qkv_config_default(&config);
+    old->tokens = 0;
+    qkv_config_default(&old->config);
     qkv_settings_default(&groups[1]);
-    QKV_TRY(qkv_json_parse(&doc, path, old->data, old->size, limits));
-    const qkv_json_at root = qkv_json_root(&doc);
-    qkv_status status = qkv_settings_read(groups, 2, root, foreign);
-    if (status == QKV_OK)
-        status = qkv_json_get_int(root, "train_tokens", false, 0, INT64_MAX, &tokens);
-    qkv_json_free(&doc);
-    if (status == QKV_OK) write_settings(&config, &train, tokens, text);
-    return status == QKV_OK ? text->status : status;
+    QKV_TRY(qkv_file_open(path, 1 << 20, &file));
+    qkv_status status = qkv_json_parse(&doc, path, file.data, file.size, limits);
+    if (status == QKV_OK) {
+        const qkv_json_at root = qkv_json_root(&doc);
+        status = qkv_settings_read(groups, 2, root, foreign);
+        if (status == QKV_OK)
+            status = qkv_json_get_int(root, "train_tokens", false, 0, INT64_MAX, &old->tokens);
+        qkv_json_free(&doc);
+    }
+    qkv_file_close(&file);
+    return status;
 }
 
 static qkv_text next_line(const char **at) {
@@ -179,16 +189,48 @@ static qkv_status name_differences(const char *path, const char *old, const char
     return status;
 }
 
-static qkv_status compare_settings(const char *path, const qkv_buf *text) {
-    qkv_file old;
+static bool is_same(const qkv_buf *a, const qkv_buf *b) {
+    return a->status == QKV_OK && a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* Is what was asked for back then all that the finished run was to do? */
+static bool is_finished(const qkv_run *r, const qkv_train_config *old) {
+    const qkv_outcome *o = &r->before;
+    return r->was_finished && o->epochs == old->epochs && o->steps == old->steps &&
+           o->minutes == old->minutes;
+}
+
+/* A finished run whose settings differ in the budget alone goes on; `text` are the new ones. */
+static qkv_status compare_budget(qkv_run *r, old_run old, const qkv_buf *text) {
+    qkv_buf budget = {0};
+    if (!is_finished(r, &old.train)) return QKV_OK;
+    old.train.epochs = r->train.epochs;
+    old.train.steps = r->train.steps;
+    old.train.minutes = r->train.minutes;
+    write_settings(&old.config, &old.train, old.tokens, &budget);
+    r->further = is_same(&budget, text);
+    qkv_buf_free(&budget);
+    if (!r->further || r->train.minutes == 0 || 60 * r->train.minutes > r->before.seconds)
+        return QKV_OK;
+    return qkv_fail(QKV_USAGE,
+                    "%s: the run there is finished, after %.1f minutes; --minutes must be more to "
+                    "go on from it, or --overwrite given to begin anew",
+                    r->request->out, r->before.seconds / 60);
+}
+
+static qkv_status compare_settings(qkv_run *r, const char *path, const qkv_buf *text) {
+    old_run old;
     qkv_buf written = {0};
     if (!qkv_file_exists(path)) return qkv_file_write(path, text->data, text->len);
-    QKV_TRY(qkv_file_open(path, 1 << 20, &old));
-    qkv_status status = write_old(path, &old, &written);
-    qkv_file_close(&old);
-    if (status == QKV_OK &&
-        (written.len != text->len || memcmp(written.data, text->data, text->len) != 0))
-        status = name_differences(path, written.data, text->data);
+    QKV_TRY(read_old(path, &old));
+    write_settings(&old.config, &old.train, old.tokens, &written);
+    qkv_status status = written.status;
+    r->repeats = is_same(&written, text) && is_finished(r, &old.train);
+    if (status == QKV_OK && !is_same(&written, text)) {
+        status = compare_budget(r, old, text);
+        if (status == QKV_OK && !r->further)
+            status = name_differences(path, written.data, text->data);
+    }
     qkv_buf_free(&written);
     return status;
 }
@@ -198,8 +240,37 @@ qkv_status qkv_run_check_settings(qkv_run *r) {
     write_settings(&r->config, &r->train, qkv_encoded_tokens(&r->train_ids), &text);
     qkv_status status = text.status;
     if (status == QKV_OK) status = qkv_folder_part(r->request->out, QKV_PART_RUN, &path);
-    if (status == QKV_OK) status = compare_settings(path.data, &text);
+    if (status == QKV_OK) status = compare_settings(r, path.data, &text);
     qkv_buf_free(&text);
     qkv_buf_free(&path);
     return status;
+}
+
+qkv_status qkv_run_write_settings(qkv_run *r) {
+    qkv_buf text = {0}, path = {0};
+    if (qkv_parallel_rank() > 0) return QKV_OK;
+    write_settings(&r->config, &r->train, qkv_encoded_tokens(&r->train_ids), &text);
+    qkv_status status = text.status;
+    if (status == QKV_OK) status = qkv_folder_part(r->request->out, QKV_PART_RUN, &path);
+    if (status == QKV_OK) status = qkv_file_write(path.data, text.data, text.len);
+    if (status == QKV_OK) status = remove_part(r, QKV_PART_RESULT);
+    qkv_buf_free(&text);
+    qkv_buf_free(&path);
+    return status;
+}
+
+/* ---- a finished run ---- */
+
+qkv_status qkv_run_look_back(qkv_run *r) {
+    char mark[33];
+    QKV_TRY(qkv_outcome_read(r->request->out, &r->before, &r->was_finished));
+    if (!r->was_finished) return QKV_OK;
+    QKV_TRY(qkv_request_mark(r->request, mark));
+    r->repeats = mark[0] && strcmp(mark, r->before.request) == 0;
+    return QKV_OK;
+}
+
+qkv_status qkv_run_tidy(qkv_run *r) {
+    QKV_TRY(remove_part(r, QKV_PART_CACHE));
+    return r->request->keep_checkpoints ? QKV_OK : remove_part(r, QKV_PART_CHECKPOINTS);
 }

@@ -1,5 +1,6 @@
 /* The course of a training, step by step, in its folder; see train_log.h. */
 #include "run/train_log.h"
+#include "base/sys.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "folder/folder.h"
@@ -22,6 +23,11 @@ static bool read_entry(const char *line, size_t len, qkv_log_entry *e) {
         qkv_json_get_int(root, "step", true, 0, INT64_MAX, &e->step) == QKV_OK &&
         qkv_json_get_real(root, "loss", true, -INFINITY, INFINITY, &e->loss) == QKV_OK;
     e->valid = n == 5 && memcmp(kind, "valid", 5) == 0;
+    e->best = false;
+    e->accuracy = e->train_loss = NAN;
+    (void)qkv_json_get_bool(root, "best", false, &e->best);
+    (void)qkv_json_get_real(root, "accuracy", false, 0, 1, &e->accuracy);
+    (void)qkv_json_get_real(root, "train_loss", false, -INFINITY, INFINITY, &e->train_loss);
     qkv_json_free(&doc);
     return whole;
 }
@@ -65,7 +71,7 @@ qkv_status qkv_run_log_open(qkv_run_log *log, const char *folder, int64_t step) 
     qkv_status status = each_line(path.data, keep, &k);
     if (status == QKV_OK && qkv_file_exists(path.data))
         status = qkv_file_write(path.data, k.text.len ? k.text.data : "", k.text.len);
-    if (status == QKV_OK && !(log->file = fopen(path.data, "a")))
+    if (status == QKV_OK && !(log->file = qkv_sys_append(path.data)))
         status = qkv_fail(QKV_FAILED, "%s: cannot be written: %s", path.data, strerror(errno));
     if (log->file) setvbuf(log->file, NULL, _IOLBF, BUFSIZ); /* who follows it sees whole lines */
     if (status == QKV_OK) status = qkv_tensorboard_open(&log->board, folder);
@@ -85,10 +91,13 @@ static void write_line(qkv_run_log *log, const qkv_progress *p, double loss) {
     const bool step = p->kind == QKV_PROGRESS_STEP;
     fprintf(log->file,
             "{\"kind\":\"%s\",\"step\":%lld,\"epoch\":%lld,\"loss\":%.6g,\"accuracy\":%.6g,"
-            "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g}\n",
+            "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g",
             step ? "step" : "valid", (long long)p->step, (long long)p->epoch,
             isfinite(loss) ? loss : 0, p->accuracy, p->lr, isfinite(p->norm) ? p->norm : 0,
             p->tokens_per_s);
+    if (!step && isfinite(p->train_loss)) fprintf(log->file, ",\"train_loss\":%.6g", p->train_loss);
+    if (!step) fprintf(log->file, ",\"best\":%s", p->best ? "true" : "false");
+    fprintf(log->file, "}\n");
     const struct {
         const char *tag;
         double value;
@@ -98,6 +107,7 @@ static void write_line(qkv_run_log *log, const qkv_progress *p, double loss) {
         {"lr", p->lr, true},
         {"tokens_per_s", p->tokens_per_s, true},
         {"loss/valid", loss, false},
+        {"loss/known", p->train_loss, false},
         {"accuracy/valid", p->accuracy, false},
     };
     for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)

@@ -25,8 +25,10 @@ void qkv_run_log_keep(qkv_run_log *log, const qkv_progress *p);
 /* A line of the log. */
 typedef struct qkv_log_entry {
     bool valid; /* a validation; else steps */
+    bool best;  /* of those so far */
     int64_t step;
-    double loss;
+    double loss, accuracy;
+    double train_loss; /* of a validation: of rows that are trained on; NaN: an older log */
 } qkv_log_entry;
 
 /* Shows every whole line of the folder's log; `see` says false when it wants no more (and fails

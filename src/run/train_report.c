@@ -1,12 +1,10 @@
 /* What a person sees of a run and finds in its folder: the header with what was chosen and what it
- * will take, and at the end the loss curve and the model card. The curve is drawn from the log, so
- * it is whole after any number of resumes. */
+ * will take, and at the end the model card. */
 #include "run/train_run.h"
 #include "folder/folder.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/machine.h"
-#include "draw/chart.h"
 #include "model/description.h"
 #include "base/parallel.h"
 #include "task/companion.h"
@@ -226,10 +224,16 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     }
     QKV_TRY(say_choices(r, l));
     QKV_TRY(say_model(r));
-    QKV_TRY(qkv_run_note(
-        r, "training  %s steps of %s tokens, lr %.3g, %d thread%s%s",
-        group((double)l->state.steps).text, group((double)(c->batch_tokens * c->accumulate)).text,
-        c->lr, qkv_threads(), qkv_threads() == 1 ? "" : "s", l->state.step ? "; resumed" : ""));
+    QKV_TRY(qkv_run_note(r, "training  %s steps of %s tokens, lr %.3g, %d thread%s%s",
+                         group((double)l->state.steps).text,
+                         group((double)(c->batch_tokens * c->accumulate)).text, c->lr,
+                         qkv_threads(), qkv_threads() == 1 ? "" : "s",
+                         l->state.step > l->state.from ? "; resumed" : ""));
+    if (l->state.from > 0 && l->state.from == l->state.step)
+        QKV_TRY(qkv_run_note(r, "          from step %s on, the end of the run that is there: its",
+                             group((double)l->state.from).text));
+    if (l->state.from > 0 && l->state.from == l->state.step)
+        QKV_TRY(qkv_run_note(r, "          weights, and a new schedule of the rate"));
     QKV_TRY(qkv_run_note(r, "estimate  %.0f MB of memory, %.*f minutes", bytes / 1e6,
                          seconds < 600 ? 1 : 0, seconds / 60));
     if (have > 0 && bytes > have)
@@ -238,61 +242,6 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
                              "killed; lower --batch-tokens",
                              have / 1e6));
     return QKV_OK;
-}
-
-/* ---- the loss curve ---- */
-
-typedef struct curve {
-    QKV_VEC(double) x, y;
-} curve;
-
-typedef struct curves {
-    curve train, valid;
-} curves;
-
-static bool add_point(void *user, const qkv_log_entry *e) {
-    curves *all = user;
-    curve *c = e->valid ? &all->valid : &all->train;
-    return QKV_PUSH(c->x, (double)e->step) && QKV_PUSH(c->y, e->loss);
-}
-
-static qkv_status draw_curves(qkv_run *r, const curves *all) {
-    const qkv_series series[] = {
-        {"training", all->train.x.at, all->train.y.at, all->train.x.n},
-        {"validation", all->valid.x.at, all->valid.y.at, all->valid.x.n},
-    };
-    const qkv_chart chart = {.title = "Loss",
-                             .x_label = "step",
-                             .y_label = "loss",
-                             .series = series,
-                             .n = all->valid.x.n ? 2 : 1};
-    qkv_buf svg = {0}, plot = {0}, path = {0};
-    qkv_status status = qkv_chart_svg(&chart, 640, 360, &svg);
-    if (status == QKV_OK) status = qkv_path_join(&path, r->request->out, "loss.svg");
-    if (status == QKV_OK) status = qkv_file_write(path.data, svg.data, svg.len);
-    const int columns = r->request->columns;
-    const qkv_ink ink = {.columns = columns > 0 && columns < 80 ? columns : 80};
-    if (status == QKV_OK) status = qkv_chart_terminal(&chart, ink, 10, &plot);
-    if (status == QKV_OK) { /* the training is done: a wish to stop comes too late */
-        const qkv_progress p = {.kind = QKV_PROGRESS_NOTE, .text = plot.data};
-        (void)qkv_run_tell(r, &p);
-    }
-    qkv_buf_free(&svg);
-    qkv_buf_free(&plot);
-    qkv_buf_free(&path);
-    return status;
-}
-
-static qkv_status show_curve(qkv_run *r) {
-    curves all = {0};
-    qkv_status status = qkv_run_log_read(&r->log, r->request->out, add_point, &all);
-    if (status == QKV_OK && all.train.x.n > 1) status = draw_curves(r, &all);
-    curve *const both[] = {&all.train, &all.valid};
-    for (int i = 0; i < 2; i++) {
-        qkv_free(both[i]->x.at);
-        qkv_free(both[i]->y.at);
-    }
-    return status;
 }
 
 /* ---- the model card ---- */
@@ -338,7 +287,7 @@ static void put_command(const qkv_train_request *q, qkv_buf *out) {
 static void put_use(const qkv_run *r, qkv_buf *out) {
     static const char one[] = "echo \"some text\"";
     const char *line = r->task->use, *gap = strstr(line, "%s");
-    if (r->pairs && strncmp(line, one, sizeof one - 1) == 0) {
+    if (r->config.pairs && strncmp(line, one, sizeof one - 1) == 0) {
         qkv_buf_puts(out, "printf 'some text\\tanother\\n'");
         line += sizeof one - 1;
     }
@@ -382,26 +331,63 @@ static void write_card(const qkv_run *r, const qkv_loop *l, qkv_buf *out) {
                       "the event files, for TensorBoard) the course of the training.\n");
 }
 
-qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
-    qkv_buf path = {0}, card = {0}, use = {0};
-    qkv_status status = show_curve(r);
-    write_card(r, l, &card);
+/* The best validation, if there was one. */
+static void say_best(qkv_run *r, const qkv_loop_state *s, const char *more) {
+    const bool by_class = r->task->counts_right;
+    if (s->best_step > 0)
+        (void)qkv_run_note(r, "best      validation %s %.4f at step %s%s",
+                           by_class ? "accuracy" : "loss", by_class ? s->best_right : -s->best,
+                           group((double)s->best_step).text, more);
+}
+
+static void say_use(qkv_run *r) {
+    qkv_buf use = {0};
     put_use(r, &use);
-    if (status == QKV_OK) status = card.status != QKV_OK ? card.status : use.status;
+    if (use.status == QKV_OK) (void)qkv_run_note(r, "use it    %s", use.data);
+    qkv_buf_free(&use);
+}
+
+qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
+    qkv_buf path = {0}, card = {0};
+    qkv_status status = qkv_run_show_course(r, l);
+    write_card(r, l, &card);
+    if (status == QKV_OK) status = card.status;
     if (status == QKV_OK) status = qkv_folder_part(r->request->out, QKV_PART_CARD, &path);
     if (status == QKV_OK) status = qkv_file_write(path.data, card.data, card.len);
     if (status == QKV_OK) {
-        const bool by_class = r->task->counts_right;
-        if (l->state.best_step > 0)
-            (void)qkv_run_note(r, "best      validation %s %.4f at step %s",
-                               by_class ? "accuracy" : "loss",
-                               by_class ? l->state.best_right : -l->state.best,
-                               group((double)l->state.best_step).text);
+        say_best(r, &l->state, "");
         (void)qkv_run_note(r, "spent     %.2f core-minutes", qkv_loop_cpu(l) / 60);
-        (void)qkv_run_note(r, "use it    %s", use.data);
+        say_use(r);
     }
     qkv_buf_free(&path);
     qkv_buf_free(&card);
-    qkv_buf_free(&use);
     return status;
+}
+
+void qkv_run_say_stopped(qkv_run *r, const qkv_loop *l) {
+    if (l->state.best_step > 0)
+        say_best(r, &l->state, ": its weights are in place");
+    else
+        (void)qkv_run_note(r, "stopped   no validation yet: the weights of this step are in place");
+    say_use(r);
+    (void)qkv_run_note(r, "go on     by the same command");
+}
+
+qkv_status qkv_run_say_finished(qkv_run *r) {
+    const qkv_outcome *o = &r->before;
+    const qkv_loop_state s = {
+        .best_step = o->best_step, .best = o->best, .best_right = o->best_right};
+    QKV_TRY(qkv_folder_read_config(r->request->out, &r->config, NULL)); /* is it there, whole? */
+    const bool minutes = o->seconds >= 120;
+    QKV_TRY(qkv_run_note(r, "finished  this run is done: %s steps in %.*f %s",
+                         group((double)o->step).text, minutes,
+                         minutes ? o->seconds / 60 : o->seconds, minutes ? "minutes" : "seconds"));
+    say_best(r, &s, "");
+    say_use(r);
+    QKV_TRY(qkv_run_note(r, "go on     with a larger --%s; begin anew with --overwrite",
+                         o->minutes > 0 ? "minutes"
+                         : o->steps > 0 ? "steps"
+                                        : "epochs"));
+    if (o->minutes > 0 || o->steps > 0) return QKV_OK;
+    return qkv_run_note(r, "          (it made %lld passes)", (long long)o->passes);
 }

@@ -30,7 +30,9 @@ static qkv_status assign_init(qkv_run *r) {
     qkv_config_default(&usual);
     QKV_TRY(qkv_folder_read_config(r->request->init, &r->config, NULL));
     const qkv_recipe *recipe = r->task->recipe;
+    r->config.weights = QKV_WEIGHT_F32;
     r->goes_on = qkv_task_of(&r->config) == r->task;
+    if (!r->goes_on) r->config.unit = false; /* of vectors that are compared, not classified */
     if (!recipe->regularizer || r->goes_on) return QKV_OK;
     QKV_TRY(qkv_config_preset(&usual, recipe->regularizer));
     r->config.ngrams = usual.ngrams;
@@ -190,18 +192,16 @@ static qkv_status settle_pairs(qkv_run *r) {
 /* In this order: the run's own (resuming; `own` NULL: there is no folder), that of the model to
  * start from, a file, a kind to train. */
 static qkv_status get_tokenizer(qkv_run *r, const char *own) {
-    qkv_buf path = {0};
     if (own && qkv_file_exists(own)) {
         QKV_TRY(qkv_tokenizer_open(own, &r->tokenizer));
     } else if (r->request->init) {
-        qkv_status status = qkv_folder_find(r->request->init, QKV_PART_TOKENIZER, &path);
-        if (status == QKV_OK) status = qkv_tokenizer_open(path.data, &r->tokenizer);
-        qkv_buf_free(&path);
-        QKV_TRY(status);
+        QKV_TRY(qkv_folder_open_tokenizer(r->request->init, &r->tokenizer));
     } else {
         QKV_TRY(train_tokenizer(r));
     }
-    r->config.vocab_size = (int64_t)qkv_tokenizer_size(r->tokenizer);
+    /* A model to start from may have more rows than its tokenizer has tokens. */
+    const int64_t tokens = (int64_t)qkv_tokenizer_size(r->tokenizer);
+    if (!r->request->init || r->config.vocab_size < tokens) r->config.vocab_size = tokens;
     QKV_TRY(settle_pairs(r));
     return own && !qkv_file_exists(own) ? qkv_tokenizer_save(r->tokenizer, own) : QKV_OK;
 }
@@ -283,37 +283,6 @@ static qkv_status make_ids(qkv_run *r) {
     return status;
 }
 
-/* ---- the end ---- */
-
-/* The files that companions leave, and what they found out for the configuration. */
-static qkv_status finish_companions(qkv_run *r) {
-    qkv_buf path = {0};
-    const qkv_companion *companion;
-    qkv_status status = QKV_OK;
-    for (int i = 0; status == QKV_OK && (companion = qkv_companion_at(&r->config, i)); i++) {
-        if (companion->keep) companion->keep(&r->config, qkv_model_config(r->model));
-        if (!companion->learn) continue;
-        (void)qkv_run_phase(r, companion->name); /* too late to stop */
-        status = qkv_folder_file(r->request->out, companion->file, &path);
-        if (status == QKV_OK) status = companion->learn(&r->train_ids, &r->config, path.data);
-    }
-    qkv_buf_free(&path);
-    return status;
-}
-
-/* Puts the weights that are to be used and what belongs to them into the folder. */
-static qkv_status finish(qkv_run *r, qkv_loop *l) {
-    qkv_buf path = {0};
-    QKV_TRY(qkv_loop_conclude(l));
-    if (qkv_parallel_rank() > 0) return QKV_OK;
-    QKV_TRY(finish_companions(r));
-    QKV_TRY(qkv_folder_write_config(r->request->out, &r->config, &r->corpus.labels));
-    QKV_TRY(qkv_folder_part(r->request->out, QKV_PART_WEIGHTS, &path));
-    const qkv_status status = qkv_weights_save(qkv_model_params(r->model), path.data);
-    qkv_buf_free(&path);
-    return status == QKV_OK ? qkv_run_summary(r, l) : status;
-}
-
 /* ---- the run ---- */
 
 /* Recurrent presets are skipped when the user chose positions or an attention pattern. */
@@ -358,12 +327,19 @@ static qkv_status check_size(qkv_run *r) {
 }
 
 qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool folder) {
-    *r =
-        (qkv_run){.request = request, .folder = folder, .lock = -1, .cpu_start = qkv_cpu_seconds()};
+    *r = (qkv_run){.request = request,
+                   .folder = folder,
+                   .lock = -1,
+                   .cpu_start = qkv_cpu_seconds(),
+                   .clock_start = qkv_now()};
     QKV_TRY(find_task(r));
     QKV_TRY(assign(r, request->preset));
     if (folder && !request->out)
         return qkv_fail(QKV_USAGE, "train needs a folder for the model: --out DIR");
+    if (folder && !request->overwrite) {
+        QKV_TRY(qkv_run_look_back(r));
+        if (r->repeats) return QKV_OK;
+    }
     if (r->train.trees[0] && r->train.too_long == QKV_TOO_LONG_SPLIT)
         return qkv_fail(QKV_USAGE, "too_long=split: a tree cannot be split; use cut or skip");
     if (r->task->sides == 2 && r->train.too_long == QKV_TOO_LONG_SPLIT)
@@ -396,19 +372,26 @@ static qkv_status prepare_ranks(qkv_run *r, const qkv_train_request *request) {
 /* Weights of another model, where names and shapes agree;
  * says which were not there and which are of no use. */
 static qkv_status take_weights(qkv_run *r) {
-    qkv_buf path = {0};
-    qkv_weights_taken t = {0};
-    qkv_status status = qkv_folder_find(r->request->init, QKV_PART_WEIGHTS, &path);
-    if (status == QKV_OK) status = qkv_weights_take(qkv_model_params(r->model), path.data, &t);
+    const char *const from = r->request->init;
+    qkv_weights_taken t;
+    qkv_status status = qkv_folder_take_weights(from, qkv_model_params(r->model), &t);
     if (status == QKV_OK && t.taken == 0)
-        status = qkv_fail(QKV_USAGE, "%s: no tensor fits this model", path.data);
+        status = qkv_fail(QKV_USAGE, "%s: no tensor fits this model", from);
     if (status == QKV_OK)
         status =
             qkv_run_note(r, "start     %zu of %zu tensors from %s%s%s", t.taken, t.taken + t.fresh,
-                         path.data, t.fresh ? "; new: " : "", t.fresh ? t.fresh_names.data : "");
+                         from, t.fresh ? "; new: " : "", t.fresh ? t.fresh_names.data : "");
     if (status == QKV_OK && t.unused)
         status = qkv_run_note(r, "          not used of it: %s", t.unused_names.data);
     qkv_weights_taken_free(&t);
+    return status;
+}
+
+/* Those that the finished run left. */
+static qkv_status take_own_weights(qkv_run *r) {
+    qkv_buf path = {0};
+    qkv_status status = qkv_folder_find(r->request->out, QKV_PART_WEIGHTS, &path);
+    if (status == QKV_OK) status = qkv_weights_load(qkv_model_params(r->model), path.data);
     qkv_buf_free(&path);
     return status;
 }
@@ -421,10 +404,17 @@ qkv_status qkv_run_model(qkv_run *r) {
     if (qkv_parallel_size() > 1) qkv_params_densify(qkv_model_params(r->model));
     QKV_TRY(qkv_model_allocate(r->model, true));
     qkv_model_initialise(r->model, (uint64_t)r->train.seed);
-    return r->request->init ? take_weights(r) : QKV_OK;
+    return r->further ? take_own_weights(r) : r->request->init ? take_weights(r) : QKV_OK;
 }
 
 static qkv_status train(qkv_run *r) {
+    const qkv_outcome *o = &r->before;
+    const qkv_loop_state ended = {.step = o->step,
+                                  .best_step = o->best_step,
+                                  .best = o->best_step ? o->best : -INFINITY,
+                                  .best_right = o->best_step ? o->best_right : -INFINITY,
+                                  .cpu_before = o->cpu_seconds,
+                                  .seconds_before = o->seconds};
     qkv_loop l = {.config = r->train,
                   .goes_on = r->request->init != NULL,
                   .model = r->model,
@@ -436,17 +426,20 @@ static qkv_status train(qkv_run *r) {
                   .run = r->request->out,
                   .progress = qkv_run_tell,
                   .user = r,
-                  .cpu_start = r->cpu_start};
+                  .after = r->further ? &ended : NULL,
+                  .cpu_start = r->cpu_start,
+                  .clock_start = r->clock_start};
     l.task.continues = r->continues;
     QKV_TRY(qkv_loop_init(&l));
     r->begun = true;
-    qkv_status status = qkv_parallel_rank() == 0
-                            ? qkv_run_log_open(&r->log, r->request->out, l.state.step)
-                            : QKV_OK;
+    qkv_status status = r->further ? qkv_run_write_settings(r) : QKV_OK;
+    if (status == QKV_OK && qkv_parallel_rank() == 0)
+        status = qkv_run_log_open(&r->log, r->request->out, l.state.step);
     if (status == QKV_OK) status = qkv_run_header(r, &l);
     status = qkv_parallel_agree(status);
     if (status == QKV_OK) status = qkv_loop_run(&l);
-    if (status == QKV_OK) status = finish(r, &l);
+    if (status == QKV_OK) status = qkv_run_finish(r, &l);
+    if (status == QKV_INTERRUPTED) qkv_run_leave_usable(r, &l);
     qkv_loop_free(&l);
     return status;
 }
@@ -468,8 +461,12 @@ qkv_status qkv_train(const qkv_train_request *request) {
     qkv_run r;
     QKV_TRY(qkv_parallel_begin());
     qkv_status status = prepare_ranks(&r, request);
-    if (status == QKV_OK) status = qkv_run_model(&r);
-    if (status == QKV_OK) status = train(&r);
+    if (status == QKV_OK && r.repeats) {
+        status = qkv_run_say_finished(&r);
+    } else if (status == QKV_OK) {
+        status = qkv_run_model(&r);
+        if (status == QKV_OK) status = train(&r);
+    }
     /* These all ranks have alike. After others a rank just goes,
      * and the launcher ends those that wait for it. */
     if (status == QKV_OK || status == QKV_INTERRUPTED || status == QKV_NUMERIC) qkv_parallel_end();

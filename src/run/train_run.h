@@ -3,6 +3,7 @@
 #define QKV_RUN_TRAIN_RUN_H
 
 #include "folder/folder.h"
+#include "run/outcome.h"
 #include "run/train_log.h"
 #include "use/textmodel.h"
 #include "train/loop.h"
@@ -32,8 +33,13 @@ typedef struct qkv_run {
     qkv_model *model;
     int lock;
     qkv_run_log log;
-    bool stop;        /* progress asked to, while nobody could be told */
-    double cpu_start; /* processor seconds of this process when the run began */
+    bool stop; /* progress asked to, while nobody could be told */
+    /* when the run began: in processor seconds of this process, and by the clock */
+    double cpu_start, clock_start;
+    qkv_outcome before; /* what the folder says of a run that is finished there */
+    bool was_finished;  /* … which it says */
+    bool repeats;       /* the request is that run's: there is nothing to do */
+    bool further;       /* that run with a larger budget: it goes on from the weights it left */
 } qkv_run;
 
 /* ---- train_run.c ---- */
@@ -49,11 +55,24 @@ void qkv_run_free(qkv_run *r);
 
 /* Makes and locks the request's folder; with `overwrite` what an old run would go on from goes. */
 qkv_status qkv_run_open_folder(qkv_run *r);
+/* Is there a finished run, and does the request but repeat it? Before anything is read. */
+qkv_status qkv_run_look_back(qkv_run *r);
 /* run.json: the effective settings, which must be those of the run that is there, if one is; the
- * message of a refusal names what differs. */
+ * message of a refusal names what differs. A finished run may be given a larger budget. */
 qkv_status qkv_run_check_settings(qkv_run *r);
+/* The same file, once a finished run goes on. */
+qkv_status qkv_run_write_settings(qkv_run *r);
+/* Takes away what only the training needed: checkpoints, unless they are to be kept, and ids. */
+qkv_status qkv_run_tidy(qkv_run *r);
 /* After a start that was refused: takes away what it made. */
 void qkv_run_leave_nothing(qkv_run *r);
+
+/* ---- finish.c ---- */
+
+/* Puts the weights that are to be used and what belongs to them into the folder. */
+qkv_status qkv_run_finish(qkv_run *r, qkv_loop *l);
+/* The same after a stop, of the best so far; the message of the stop stays. */
+void qkv_run_leave_usable(qkv_run *r, qkv_loop *l);
 
 /* ---- understood.c ---- */
 
@@ -72,7 +91,17 @@ qkv_status qkv_run_phase(qkv_run *r, const char *name);
 qkv_status qkv_run_check_memory(const qkv_run *r);
 /* Data, model, memory and time, before the first step. */
 qkv_status qkv_run_header(qkv_run *r, qkv_loop *l);
-/* The loss curve, in the terminal and as loss.svg, and README.md. */
+/* The course of the training (see below), and README.md. */
 qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l);
+/* Of a run that was stopped: what is in place, and how to go on. */
+void qkv_run_say_stopped(qkv_run *r, const qkv_loop *l);
+/* Of one that is finished already: what it came to, and how to go on or begin anew. */
+qkv_status qkv_run_say_finished(qkv_run *r);
+
+/* ---- course.c ---- */
+
+/* Loss and, where it was counted, the share of right answers over the steps: in the terminal and as
+ * loss.svg. */
+qkv_status qkv_run_show_course(qkv_run *r, const qkv_loop *l);
 
 #endif

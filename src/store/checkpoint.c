@@ -14,8 +14,8 @@
 #include "store/checkpoint.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/sys.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,8 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define MANIFEST "manifest.json"
@@ -53,12 +51,14 @@ static void names_free(names *n) {
  * has none. */
 static qkv_status list_folder(const char *folder, const char *prefix, names *out) {
     *out = (names){0};
-    DIR *dir = opendir(folder);
+    DIR *dir = qkv_sys.opendir(folder);
     if (!dir && errno == ENOENT) return QKV_OK;
     if (!dir) return qkv_fail(QKV_FAILED, "%s: cannot list it: %s", folder, strerror(errno));
     const struct dirent *entry;
     qkv_status status = QKV_OK;
-    while (status == QKV_OK && (entry = readdir(dir))) {
+    while (status == QKV_OK) {
+        errno = 0;
+        if (!(entry = qkv_sys.readdir(dir))) break;
         const char *name = entry->d_name;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
         if (strncmp(name, prefix, strlen(prefix)) != 0) continue;
@@ -68,6 +68,8 @@ static qkv_status list_folder(const char *folder, const char *prefix, names *out
             status = QKV_FAILED;
         }
     }
+    if (status == QKV_OK && errno)
+        status = qkv_fail(QKV_FAILED, "%s: cannot list it: %s", folder, strerror(errno));
     closedir(dir);
     if (status != QKV_OK) names_free(out);
     return status;
@@ -108,15 +110,18 @@ static qkv_status list_steps(const char *root, names *out) {
 }
 
 /* What the link root/name points at, without any folder; "" when it is not there. */
-static void read_link(const char *root, const char *name, char out[NAME_BYTES]) {
+static qkv_status read_link(const char *root, const char *name, char out[NAME_BYTES]) {
     qkv_buf path = {0};
     out[0] = 0;
-    if (qkv_path_join(&path, root, name) == QKV_OK) {
-        ssize_t n = readlink(path.data, out, NAME_BYTES - 1);
-        out[n > 0 ? n : 0] = 0;
-        if (strchr(out, '/')) out[0] = 0; /* ours never has one */
-    }
+    QKV_TRY(qkv_path_join(&path, root, name));
+    const ssize_t n = qkv_sys.readlink(path.data, out, NAME_BYTES - 1);
+    qkv_status status = QKV_OK;
+    if (n < 0 && errno != ENOENT && errno != ENOTDIR && errno != EINVAL)
+        status = qkv_fail(QKV_FAILED, "%s: cannot read the link: %s", path.data, strerror(errno));
+    out[n > 0 ? n : 0] = 0;
+    if (strchr(out, '/')) out[0] = 0; /* ours never has one */
     qkv_buf_free(&path);
+    return status;
 }
 
 /* ---- removing ---- */
@@ -127,11 +132,11 @@ static void delete_folder(const char *folder) {
     if (list_folder(folder, "", &files) != QKV_OK) return;
     for (size_t i = 0; i < files.list.n; i++) {
         qkv_buf path = {0};
-        if (qkv_path_join(&path, folder, files.list.at[i]) == QKV_OK) unlink(path.data);
+        if (qkv_path_join(&path, folder, files.list.at[i]) == QKV_OK) qkv_sys.unlink(path.data);
         qkv_buf_free(&path);
     }
     names_free(&files);
-    rmdir(folder);
+    qkv_sys.rmdir(folder);
 }
 
 /* Removes what runs that died left behind: the name ends in the number of a process that is no
@@ -145,7 +150,7 @@ static qkv_status remove_leftovers(const char *root, bool locked) {
                            (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
         qkv_buf path = {0};
         if (!alive && qkv_path_join(&path, root, found.list.at[i]) == QKV_OK) {
-            unlink(path.data); /* an unfinished link; fails for a folder */
+            qkv_sys.unlink(path.data); /* an unfinished link; fails for a folder */
             delete_folder(path.data);
         }
         qkv_buf_free(&path);
@@ -162,7 +167,7 @@ static qkv_status remove_step(const char *root, const char *name) {
     qkv_status status = qkv_path_join(&to, root, hidden);
     /* Renamed first: a kill half-way through the deletion must not leave half a checkpoint under
      * its name. */
-    if (status == QKV_OK && from.status == QKV_OK && rename(from.data, to.data) == 0)
+    if (status == QKV_OK && from.status == QKV_OK && qkv_sys.rename(from.data, to.data) == 0)
         delete_folder(to.data);
     qkv_buf_free(&from);
     qkv_buf_free(&to);
@@ -176,8 +181,8 @@ static qkv_status rotate(const char *root, const char *saved, int keep) {
     char last[NAME_BYTES], best[NAME_BYTES];
     names steps;
     uint64_t now, step, suffix;
-    read_link(root, "last", last);
-    read_link(root, "best", best);
+    QKV_TRY(read_link(root, "last", last));
+    QKV_TRY(read_link(root, "best", best));
     parse_step(saved, &now, &suffix);
     QKV_TRY(list_steps(root, &steps));
     qkv_status status = QKV_OK;
@@ -248,13 +253,13 @@ void qkv_checkpoint_abandon(qkv_checkpoint *c) {
 
 /* Forces one file to disk and gives its size and hash. */
 static qkv_status seal_file(const char *path, size_t *size, char hex[33]) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) != 0) {
+    int fd = qkv_sys.open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0 || qkv_sys.fsync(fd) != 0) {
         int code = errno;
-        if (fd >= 0) close(fd);
+        if (fd >= 0) qkv_sys.close(fd);
         return qkv_fail(QKV_FAILED, "%s: cannot force it to disk: %s", path, strerror(code));
     }
-    close(fd);
+    qkv_sys.close(fd);
     qkv_file f;
     QKV_TRY(qkv_file_open(path, SIZE_MAX, &f));
     *size = f.size;
@@ -324,7 +329,7 @@ static qkv_status name_folder(qkv_checkpoint *c, char name[NAME_BYTES]) {
             continue;
         }
         qkv_status status = QKV_OK;
-        if (rename(c->folder.data, target.data) != 0)
+        if (qkv_sys.rename(c->folder.data, target.data) != 0)
             status = qkv_fail(QKV_FAILED, "%s: cannot give the checkpoint its name: %s",
                               target.data, strerror(errno));
         qkv_buf_free(&target);
@@ -340,8 +345,8 @@ static qkv_status set_link(const char *root, const char *link, const char *name)
     qkv_status status = qkv_path_join(&from, root, temporary);
     if (status == QKV_OK) status = qkv_path_join(&to, root, link);
     if (status == QKV_OK) {
-        unlink(from.data);
-        if (symlink(name, from.data) != 0 || rename(from.data, to.data) != 0)
+        qkv_sys.unlink(from.data);
+        if (qkv_sys.symlink(name, from.data) != 0 || qkv_sys.rename(from.data, to.data) != 0)
             status = qkv_fail(QKV_FAILED, "%s: cannot set the link: %s", to.data, strerror(errno));
     }
     qkv_buf_free(&from);
@@ -367,6 +372,12 @@ qkv_status qkv_checkpoint_commit(qkv_checkpoint *c, bool best, int keep) {
 }
 
 /* ---- finding and verifying ---- */
+
+/* A file that is not there is damage. One that the system does not give (no descriptor, no memory, a
+ * disk that fails) may be whole: who asks is told so, and nothing is given up for it. */
+static qkv_status missing_is_damage(qkv_status status, const char *path) {
+    return status == QKV_FAILED && !qkv_file_exists(path) ? QKV_BAD_FILE : status;
+}
 
 /* Checks one entry of the manifest against the file it names. */
 static qkv_status verify_file(const char *folder, qkv_json_at entry) {
@@ -397,7 +408,7 @@ static qkv_status verify_file(const char *folder, qkv_json_at entry) {
             status = qkv_fail(QKV_BAD_FILE, "%s: its content is not what was written", path.data);
         qkv_file_close(&f);
     } else {
-        status = QKV_BAD_FILE; /* a file that is missing is damage here */
+        status = missing_is_damage(status, path.data);
     }
     qkv_buf_free(&path);
     return status;
@@ -430,7 +441,7 @@ qkv_status qkv_checkpoint_verify(const char *folder) {
         if (status == QKV_OK)
             status = verify_manifest(folder, path.data, &f);
         else
-            status = QKV_BAD_FILE; /* without a manifest it was never finished */
+            status = missing_is_damage(status, path.data); /* it was never finished */
         qkv_file_close(&f);
     }
     qkv_buf_free(&path);
@@ -474,7 +485,7 @@ static qkv_status fall_back(const char *root, const char *tried, qkv_buf *path, 
 static qkv_status find_in(const char *root, const char *which, qkv_buf *path, qkv_buf *note) {
     char name[NAME_BYTES];
     bool good = false;
-    read_link(root, which, name);
+    QKV_TRY(read_link(root, which, name));
     /* A first save that was cut off before its link stands under its own name; a best one was never
      * named. */
     if (!name[0] && strcmp(which, "last") != 0) return QKV_OK;
@@ -502,12 +513,12 @@ qkv_status qkv_run_lock(const char *run, int *fd) {
     QKV_TRY(qkv_folder_make(run));
     QKV_TRY(qkv_path_join(&path, run, ".lock"));
     qkv_status status = QKV_OK;
-    *fd = open(path.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    *fd = qkv_sys.open(path.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0) {
         status = qkv_fail(QKV_FAILED, "%s: cannot open the lock: %s", path.data, strerror(errno));
     } else if (flock(*fd, LOCK_EX | LOCK_NB) != 0) {
         char owner[32] = "";
-        ssize_t n = read(*fd, owner, sizeof owner - 1);
+        ssize_t n = qkv_sys.read(*fd, owner, sizeof owner - 1);
         owner[n > 0 ? n : 0] = 0;
         owner[strcspn(owner, "\n")] = 0;
         status = qkv_fail(QKV_FAILED,
@@ -517,13 +528,13 @@ qkv_status qkv_run_lock(const char *run, int *fd) {
         /* Only for the message above; the lock itself is the kernel's. */
         char text[32];
         int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-        if (ftruncate(*fd, 0) != 0 || pwrite(*fd, text, (size_t)n, 0) != n) errno = 0;
+        if (qkv_sys.truncate(*fd, 0) != 0 || qkv_sys.write(*fd, text, (size_t)n) != n) errno = 0;
         qkv_buf_clear(&path);
         status = qkv_path_join(&path, run, "checkpoints");
         if (status == QKV_OK) status = remove_leftovers(path.data, true);
     }
     if (status != QKV_OK && *fd >= 0) {
-        close(*fd);
+        qkv_sys.close(*fd);
         *fd = -1;
     }
     qkv_buf_free(&path);
@@ -531,5 +542,5 @@ qkv_status qkv_run_lock(const char *run, int *fd) {
 }
 
 void qkv_run_unlock(int fd) {
-    if (fd >= 0) close(fd);
+    if (fd >= 0) qkv_sys.close(fd);
 }

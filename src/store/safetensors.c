@@ -315,24 +315,24 @@ const qkv_stored *qkv_safetensors_find(const qkv_safetensors *s, const char *nam
 
 /* ---- conversion ---- */
 
-/* Converts elements [from, to); loads go through memcpy because nothing is aligned. */
-static void convert(const qkv_stored *t, int64_t from, int64_t to, float *out) {
+/* Loads go through memcpy because nothing is aligned. */
+void qkv_stored_range(const qkv_stored *t, int64_t from, int64_t n, float *out) {
     const char *data = t->data;
     switch (t->dtype) {
     case QKV_DTYPE_F32:
-        memcpy(out + from, data + 4 * from, 4 * (size_t)(to - from));
+        memcpy(out, data + 4 * from, 4 * (size_t)n);
         break;
     case QKV_DTYPE_F64:
-        for (int64_t i = from; i < to; i++) {
+        for (int64_t i = 0; i < n; i++) {
             double x;
-            memcpy(&x, data + 8 * i, sizeof x);
+            memcpy(&x, data + 8 * (from + i), sizeof x);
             out[i] = (float)x;
         }
         break;
     default:
-        for (int64_t i = from; i < to; i++) {
+        for (int64_t i = 0; i < n; i++) {
             uint16_t x;
-            memcpy(&x, data + 2 * i, sizeof x);
+            memcpy(&x, data + 2 * (from + i), sizeof x);
             out[i] = t->dtype == QKV_DTYPE_F16 ? qkv_f16_value(x) : qkv_bf16_value(x);
         }
     }
@@ -348,6 +348,7 @@ qkv_status qkv_stored_to_float(const qkv_stored *t, float *out) {
     int64_t items = (t->elements + ITEM - 1) / ITEM;
     QKV_PARALLEL_FOR
     for (int64_t i = 0; i < items; i++)
-        convert(t, i * ITEM, (i + 1) * ITEM < t->elements ? (i + 1) * ITEM : t->elements, out);
+        qkv_stored_range(t, i * ITEM, i + 1 < items ? ITEM : t->elements - i * ITEM,
+                         out + i * ITEM);
     return QKV_OK;
 }

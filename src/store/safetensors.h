@@ -49,6 +49,8 @@ qkv_status qkv_safetensors_open(const char *path, qkv_safetensors *out);
 void qkv_safetensors_close(qkv_safetensors *s);
 const qkv_stored *qkv_safetensors_find(const qkv_safetensors *s,
                                        const char *name); /* NULL: not there */
+/* Converts n elements from `from` on to float, of a type that can be. */
+void qkv_stored_range(const qkv_stored *t, int64_t from, int64_t n, float *out);
 /* Converts all elements to float; F32, F16, BF16 and F64 can be. */
 qkv_status qkv_stored_to_float(const qkv_stored *t, float *out);
 

@@ -4,6 +4,7 @@
  *     5: Summary{ 1: Value{ 1: tag, 2: float } }
  * The crc is CRC-32C, rotated and shifted by a constant ("masked"), as the format wants. */
 #include "store/tensorboard.h"
+#include "base/sys.h"
 #include "base/buf.h"
 
 #include <errno.h>
@@ -62,7 +63,7 @@ qkv_status qkv_tensorboard_open(qkv_tensorboard *t, const char *folder) {
     qkv_buf path = {0}, event = {0};
     qkv_buf_printf(&path, "%s/events.out.tfevents.%lld.%s", folder, (long long)time(NULL), host);
     if (path.status != QKV_OK) return path.status;
-    t->file = fopen(path.data, "wbe");
+    t->file = qkv_sys_append(path.data);
     qkv_status status = QKV_OK;
     if (!t->file) {
         status = qkv_fail(QKV_FAILED, "%s: cannot write it: %s", path.data, strerror(errno));

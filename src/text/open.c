@@ -1,12 +1,12 @@
 /* Opening a tokenizer: which kind of file it is follows from its content,
  * and so does what it is when it is none. */
 #include "text/reader.h"
+#include "base/sys.h"
 #include "base/file.h"
 
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #define FILE_MAX (256u << 20)
 
@@ -140,7 +140,7 @@ static qkv_status open_pair(const char *vocab, const char *merges, qkv_tokenizer
 static qkv_status open_file(const char *path, qkv_tokenizer **out) {
     qkv_file file;
     struct stat info;
-    const bool regular = !stat(path, &info) && S_ISREG(info.st_mode);
+    const bool regular = !qkv_sys.stat(path, &info) && S_ISREG(info.st_mode);
     QKV_TRY(qkv_file_open(path, regular ? SIZE_MAX : FILE_MAX, &file));
     qkv_status status = QKV_OK;
     if (file.size > FILE_MAX && !begins(file.data, file.size, "GGUF"))
@@ -186,6 +186,6 @@ static qkv_status open_folder(const char *path, qkv_tokenizer **out) {
 
 qkv_status qkv_tokenizer_open(const char *path, qkv_tokenizer **out) {
     struct stat info;
-    if (stat(path, &info)) return qkv_fail(QKV_FAILED, "%s: %s", path, strerror(errno));
+    if (qkv_sys.stat(path, &info)) return qkv_fail(QKV_FAILED, "%s: %s", path, strerror(errno));
     return S_ISDIR(info.st_mode) ? open_folder(path, out) : open_file(path, out);
 }

@@ -66,12 +66,12 @@ static int64_t budget(qkv_loop *l) {
 
 static void set_schedule(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
-    l->schedule =
-        (qkv_schedule){.kind = (qkv_schedule_kind)c->schedule,
-                       .lr = c->lr,
-                       .floor = c->lr_floor,
-                       .warmup = c->warmup < 0 ? qkv_recipe_warmup(l->state.steps) : c->warmup,
-                       .steps = l->state.steps};
+    const int64_t steps = l->state.steps - l->state.from;
+    l->schedule = (qkv_schedule){.kind = (qkv_schedule_kind)c->schedule,
+                                 .lr = c->lr,
+                                 .floor = c->lr_floor,
+                                 .warmup = c->warmup < 0 ? qkv_recipe_warmup(steps) : c->warmup,
+                                 .steps = steps};
 }
 
 static qkv_status make_batches(qkv_loop *l) {
@@ -90,6 +90,9 @@ static qkv_status make_batches(qkv_loop *l) {
     l->valid_batches = (qkv_batcher){.data = l->valid, .budget = c->batch_tokens, .window = window};
     QKV_TRY(qkv_batcher_init(&l->valid_batches));
     qkv_batcher_plan(&l->valid_batches, 0);
+    l->known_batches = (qkv_batcher){.data = l->train, .budget = c->batch_tokens, .window = window};
+    QKV_TRY(qkv_batcher_init(&l->known_batches));
+    qkv_batcher_plan(&l->known_batches, 0);
     return QKV_OK;
 }
 
@@ -142,7 +145,7 @@ static qkv_status fit_companions(qkv_loop *l, bool whole, bool *any) {
     return QKV_OK;
 }
 
-static qkv_status weigh_companions(qkv_loop *l) {
+qkv_status qkv_loop_weigh(qkv_loop *l) {
     const qkv_companion *companion;
     const qkv_fit fit = fit_in(l, false);
     for (int i = 0; (companion = qkv_companion_at(qkv_model_config(l->model), i)); i++)
@@ -150,18 +153,28 @@ static qkv_status weigh_companions(qkv_loop *l) {
     return QKV_OK;
 }
 
-qkv_status qkv_loop_refit(qkv_loop *l) {
-    bool any = false;
-    QKV_TRY(weigh_companions(l));
-    return fit_companions(l, true, &any);
-}
-
 /* A run begins: fitting companions takes seconds on much text,
- * which is worth a checkpoint before the first step. */
+ * which is worth a checkpoint before the first step. A run that goes on after its end keeps what it
+ * ended with as its best so far. */
 static qkv_status begin(qkv_loop *l) {
     bool any = false;
     QKV_TRY(fit_companions(l, false, &any));
-    return l->run && any ? qkv_loop_save(l, false) : QKV_OK;
+    return l->run && (any || l->after) ? qkv_loop_save(l, l->after != NULL) : QKV_OK;
+}
+
+/* Where the run stands, before its first step in this process; *found: in the middle. */
+static qkv_status find_state(qkv_loop *l, bool *found) {
+    l->state = l->after ? *l->after : (qkv_loop_state){.best = -INFINITY, .best_right = -INFINITY};
+    l->state.steps = budget(l);
+    l->state.timed = l->config.minutes > 0;
+    if (!l->after) return l->run ? qkv_loop_restore(l, "last", found) : QKV_OK;
+    l->state.from = l->state.step;
+    l->state.stale = 0;
+    if (l->state.timed || l->state.steps > l->state.step) return QKV_OK;
+    return qkv_fail(QKV_USAGE,
+                    "the run there is finished, after %lld steps; these settings give it %lld: "
+                    "raise --epochs or --steps to go on from it, or begin anew with --overwrite",
+                    (long long)l->state.step, (long long)l->state.steps);
 }
 
 static qkv_status make_ready(qkv_loop *l) {
@@ -191,12 +204,10 @@ static qkv_status make_ready(qkv_loop *l) {
         qkv_stepper_init(&l->stepper, l->model, &optim, &l->task, c->precision, (uint64_t)c->seed));
     QKV_TRY(qkv_rates_init(&l->rates, &l->stepper.optim, c->layer_decay, c->unfreeze));
     QKV_TRY(qkv_average_init(&l->average, &l->stepper.optim, c->average));
-    l->state.steps = budget(l);
-    l->state.timed = c->minutes > 0;
-    l->state.best = l->state.best_right = -INFINITY;
     bool found = false;
     if (l->cpu_start == 0) l->cpu_start = qkv_cpu_seconds();
-    if (l->run) QKV_TRY(qkv_loop_restore(l, "last", &found));
+    if (l->clock_start == 0) l->clock_start = qkv_now();
+    QKV_TRY(find_state(l, &found));
     if (!found) QKV_TRY(begin(l));
     if (l->state.timed) QKV_TRY(qkv_loop_find_steps(l));
     set_schedule(l);
@@ -216,10 +227,15 @@ void qkv_loop_free(qkv_loop *l) {
     if (l->stepper.model) qkv_stepper_free(&l->stepper);
     qkv_batcher_free(&l->train_batches);
     qkv_batcher_free(&l->valid_batches);
+    qkv_batcher_free(&l->known_batches);
 }
 
 double qkv_loop_cpu(const qkv_loop *l) {
     return l->state.cpu_before + qkv_cpu_seconds() - l->cpu_start;
+}
+
+double qkv_loop_seconds(const qkv_loop *l) {
+    return l->state.seconds_before + qkv_now() - l->clock_start;
 }
 
 /* ---- telling ---- */
@@ -233,7 +249,7 @@ qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p) {
     if (qkv_parallel_size() > 1)
         stop = (p->kind == QKV_PROGRESS_STEP || p->kind == QKV_PROGRESS_VALID) &&
                qkv_parallel_any(stop);
-    if (!stop) return QKV_OK;
+    if (!stop || l->closing) return QKV_OK;
     return qkv_fail(QKV_INTERRUPTED, "stopped at step %lld of %lld", (long long)l->state.step,
                     (long long)l->state.steps);
 }
@@ -289,8 +305,7 @@ static qkv_status accumulate(qkv_loop *l, int64_t batch, int64_t i, qkv_step_res
                                        whole ? 1 : size, (uint64_t)(l->state.step * k + i), r);
 }
 
-/* What all ranks counted; the first failure among them, for all. */
-static qkv_status add_ranks(qkv_status status, qkv_step_result *r) {
+qkv_status qkv_loop_add_ranks(qkv_status status, qkv_step_result *r) {
     double x[] = {
         status != QKV_OK,     r->loss, (double)r->n_targets, (double)r->n_right, (double)r->tokens,
         (double)r->sequences, r->macs};
@@ -311,7 +326,7 @@ qkv_status qkv_loop_gradients(qkv_loop *l, qkv_step_result *r) {
         const int64_t batch = qkv_loop_next_batch(l);
         if (status == QKV_OK) status = accumulate(l, batch, i, r);
     }
-    status = add_ranks(status, r);
+    status = qkv_loop_add_ranks(status, r);
     /* What has been sent already must arrive; the sum is not used. */
     if (status != QKV_OK)
         (void)qkv_parallel_reduce(l->stepper.optim.params->grads, l->stepper.optim.cut);
@@ -344,7 +359,7 @@ static qkv_status run_step(qkv_loop *l, qkv_update *u, qkv_step_result *r) {
 static qkv_status one_step(qkv_loop *l, qkv_update *u) {
     const double begin = qkv_now();
     qkv_step_result r = {0};
-    *u = (qkv_update){.lr = qkv_schedule_lr(&l->schedule, l->state.step + 1),
+    *u = (qkv_update){.lr = qkv_schedule_lr(&l->schedule, l->state.step + 1 - l->state.from),
                       .clip = l->config.clip,
                       .limit = qkv_loop_norm_limit(l),
                       .norm = NAN};
@@ -362,62 +377,7 @@ static qkv_status one_step(qkv_loop *l, qkv_update *u) {
     return QKV_OK;
 }
 
-/* ---- validation ---- */
-
-qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum) {
-    *sum = (qkv_step_result){0};
-    qkv_status status = QKV_OK;
-    for (int64_t i = qkv_parallel_rank(); i < l->valid_batches.n_batches && status == QKV_OK;
-         i += qkv_parallel_size()) {
-        const double share = (double)i / (double)l->valid_batches.n_batches;
-        status = qkv_stepper_evaluate(&l->stepper, &l->valid_batches, i, sum);
-        if (status == QKV_OK) status = qkv_loop_phase(l, "validation", share);
-    }
-    return add_ranks(status, sum);
-}
-
-/* Validates the weights that would be handed out, and remembers the best. */
-static qkv_status judge(qkv_loop *l, qkv_progress *p) {
-    qkv_step_result sum;
-    QKV_TRY(qkv_loop_phase(l, "validation", 0));
-    qkv_average_enter(&l->average);
-    qkv_status status = weigh_companions(l);
-    if (status == QKV_OK) status = qkv_loop_validate(l, &sum);
-    qkv_average_leave(&l->average);
-    QKV_TRY(status);
-    const qkv_config *model = qkv_model_config(l->model);
-    p->loss = sum.loss / (double)sum.n_targets;
-    p->accuracy = (double)sum.n_right / (double)sum.n_targets;
-    const qkv_task *task = qkv_task_of(model);
-    const double score = task->score ? task->score(model, p->loss, p->accuracy) : -p->loss;
-    p->best = score > l->state.best;
-    l->state.stale = p->best ? 0 : l->state.stale + 1;
-    if (p->best)
-        l->state.best = score, l->state.best_step = l->state.step,
-        l->state.best_right = p->accuracy;
-    l->valid_loss = p->loss;
-    l->valid_right = p->accuracy;
-    return QKV_OK;
-}
-
-/* The end of a stretch: takes a snapshot, validates, tells and saves. A stop during the validation
- * leaves it pending: the resumed run begins with it. */
-static qkv_status mark(qkv_loop *l) {
-    const double targets = l->recent.n_targets ? (double)l->recent.n_targets : 1;
-    qkv_progress p = {.kind = QKV_PROGRESS_VALID,
-                      .train_loss = l->recent.n_targets ? l->recent.loss / targets : NAN,
-                      .seconds = qkv_now() - l->started};
-    l->recent = (qkv_step_result){0};
-    l->recent_seconds = 0;
-    l->state.pending = true;
-    qkv_optim_settle(&l->stepper.optim);
-    qkv_average_take(&l->average, l->state.step);
-    if (l->valid) QKV_TRY(judge(l, &p));
-    l->state.pending = false;
-    const qkv_status told = l->valid ? qkv_loop_tell(l, &p) : QKV_OK;
-    if (l->run) QKV_TRY(qkv_loop_save(l, p.best || !l->valid));
-    return told;
-}
+/* ---- stretches ---- */
 
 static bool out_of_patience(const qkv_loop *l) {
     return l->config.patience > 0 && l->state.stale >= l->config.patience;
@@ -442,7 +402,7 @@ static qkv_status run_stretch(qkv_loop *l) {
         l->state.pending = is_due(l, epoch, fresh);
         QKV_TRY(report_step(l, &u));
     }
-    return mark(l);
+    return qkv_loop_mark(l);
 }
 
 qkv_status qkv_loop_run(qkv_loop *l) {
@@ -459,4 +419,19 @@ qkv_status qkv_loop_run(qkv_loop *l) {
                  (long long)l->state.step, (long long)l->state.steps);
     }
     return status;
+}
+
+/* ---- the end ---- */
+
+qkv_status qkv_loop_conclude(qkv_loop *l, bool whole) {
+    const qkv_loop_state now = l->state;
+    bool found;
+    qkv_average_leave(&l->average); /* an end that was interrupted begins once more */
+    if (l->run && now.best_step > 0 && now.best_step != now.step)
+        QKV_TRY(qkv_loop_restore(l, "best", &found));
+    l->state = now; /* the weights are older, the training is as far as it was */
+    qkv_optim_settle(&l->stepper.optim);
+    qkv_average_enter(&l->average);
+    QKV_TRY(qkv_loop_weigh(l));
+    return whole ? fit_companions(l, true, &found) : QKV_OK;
 }

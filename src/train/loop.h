@@ -29,6 +29,7 @@ qkv_settings qkv_train_settings(qkv_train_config *config);
  * writes and reads it. */
 typedef struct qkv_loop_state {
     int64_t step;  /* steps done, skipped ones included */
+    int64_t from;  /* the step at which the schedule began: a run that was finished went on there */
     int64_t steps; /* the budget in steps, once known */
     int64_t skipped, skipped_in_a_row;
     int64_t best_step, stale; /* best validation so far; validations since */
@@ -36,6 +37,7 @@ typedef struct qkv_loop_state {
                                  −∞ before the first */
     double usual;             /* running mean of the gradient's squared norm */
     double cpu_before;        /* processor seconds of earlier processes */
+    double seconds_before;    /* wall clock, likewise */
     bool timed;               /* `steps` is still to be found from `minutes`: see pace.c */
     bool pending;             /* the step ended a stretch, but was not validated yet */
 } qkv_loop_state;
@@ -50,13 +52,18 @@ typedef struct qkv_loop {
         *train_rows; /* the row of the data (from 1) that each example was made of; NULL: unknown */
     const qkv_encoded *valid; /* NULL: no validation */
     bool goes_on;             /* the weights are those of another training */
-    bool valid_held_out;      /* it is a part of the training data that was set aside */
-    const char *run;          /* folder of the run; NULL: nothing is written */
+    /* where a run ended whose weights are in place, and from where it goes on with a new schedule;
+     * NULL: it does not, and is resumed from its last checkpoint if there is one */
+    const qkv_loop_state *after;
+    bool valid_held_out; /* it is a part of the training data that was set aside */
+    const char *run;     /* folder of the run; NULL: nothing is written */
     bool (*progress)(void *user, const qkv_progress *p); /* NULL: silent; false asks to stop */
     void *user;
     double peak; /* GFLOP/s that this machine could do; 0: unknown */
-    /* processor seconds used when the run began in this process; 0: when the loop was made */
-    double cpu_start;
+    /* when the run began in this process, in processor seconds and by the clock; 0: when the loop
+     * was made */
+    double cpu_start, clock_start;
+    bool closing; /* a wish to stop comes too late */
 
     qkv_loop_state state; /* what a checkpoint holds, beside weights and moments */
 
@@ -66,6 +73,8 @@ typedef struct qkv_loop {
     qkv_rates rates;
     real *class_weights;
     qkv_batcher train_batches, valid_batches;
+    qkv_batcher
+        known_batches; /* the training data in its own order, of which validations see some */
     qkv_schedule schedule;
     qkv_step_result recent; /* since the last validation */
     double step_loss;       /* of the last step */
@@ -85,15 +94,17 @@ void qkv_loop_free(qkv_loop *l);
  * QKV_INTERRUPTED, after saving. */
 qkv_status qkv_loop_run(qkv_loop *l);
 
-/* Loss, share of right answers over `valid_batches`' data, of the weights that are in place. */
-qkv_status qkv_loop_validate(qkv_loop *l, qkv_step_result *sum);
+/* Loss and right answers over planned batches, of the weights that are in place. */
+qkv_status qkv_loop_measure(qkv_loop *l, const qkv_batcher *b, qkv_step_result *sum);
 
-/* The end of a training: weighs the companions once more, then fits them to all rows, those held
- * out included. */
-qkv_status qkv_loop_refit(qkv_loop *l);
+/* Puts the weights that are to be handed out in place: those of the best validation so far,
+ * averaged if so set, and the companions weighed for them; `whole`: fitted to all rows, too, those
+ * held out included. After that there are no more steps. */
+qkv_status qkv_loop_conclude(qkv_loop *l, bool whole);
 
-/* Processor seconds of the run so far, those before resuming included. */
+/* Processor seconds, and seconds by the clock, of the run so far, those before resuming included. */
 double qkv_loop_cpu(const qkv_loop *l);
+double qkv_loop_seconds(const qkv_loop *l);
 
 /* ---- between the files of the loop ---- */
 
@@ -104,6 +115,15 @@ qkv_status qkv_loop_find_steps(qkv_loop *l);
 void qkv_loop_find_place(qkv_loop *l);
 /* The number of the next batch, of the planned pass; plans the next pass where one has ended. */
 int64_t qkv_loop_next_batch(qkv_loop *l);
+/* The end of a stretch: takes a snapshot, validates, tells and saves. A stop during the validation
+ * leaves it pending: the resumed run begins with it. */
+qkv_status qkv_loop_mark(qkv_loop *l);
+/* Batches of training data that a validation sees. */
+int64_t qkv_loop_known(const qkv_loop *l);
+/* Finds how much each companion counts, beside the weights that are in place. */
+qkv_status qkv_loop_weigh(qkv_loop *l);
+/* What all ranks counted; the first failure among them, for all. */
+qkv_status qkv_loop_add_ranks(qkv_status status, qkv_step_result *r);
 /* Adds up the gradients and counts of a step's batches, of all ranks. */
 qkv_status qkv_loop_gradients(qkv_loop *l, qkv_step_result *r);
 /* The norm over which a step counts as an outlier (0: none does yet),
@@ -117,9 +137,6 @@ qkv_status qkv_loop_skip(qkv_loop *l, const qkv_update *u, const qkv_step_result
 qkv_status qkv_loop_save(qkv_loop *l, bool best);
 /* Puts the checkpoint `which` ("last", "best") in place; *found false when there is none. */
 qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found);
-/* Puts the weights that are to be handed out in place:
- * those of the best validation, averaged if so set. Ends the training. */
-qkv_status qkv_loop_conclude(qkv_loop *l);
 /* Tells the caller; QKV_INTERRUPTED when it wants to stop. */
 qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p);
 /* The same: what goes on now, and how much of it is done (0: unknown). */

@@ -91,7 +91,9 @@ qkv_status qkv_loop_find_steps(qkv_loop *l) {
     const double stretch = (double)(c->save_every ? c->save_every : a_pass);
     const double left = 60 * c->minutes - since(begin);
     const double steps = floor(left / (pace + (validation + save) / stretch));
-    l->state.steps = steps < 1 ? 1 : steps > 1e15 ? (int64_t)1e15 : (int64_t)steps;
+    l->state.steps = l->state.step + (steps < 1      ? 1
+                                      : steps > 1e15 ? (int64_t)1e15
+                                                     : (int64_t)steps);
     if (c->steps && c->steps < l->state.steps) l->state.steps = c->steps;
     l->state.timed = false;
     return l->run ? qkv_loop_save(l, false) : QKV_OK;

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/sys.h"
 #include "model/weights.h"
 #include "store/checkpoint.h"
 #include "store/safetensors.h"
@@ -26,10 +27,11 @@ typedef struct written {
 } written;
 
 /* Its keys, in the order in which they are written. A number that is not finite is left out, which
- * OPTIONAL ones may be: what is not in the file stays as it is. */
+ * OPTIONAL ones may be, as those may that earlier versions did not write (LATER: whole numbers):
+ * what is not in the file stays as it is. */
 static const struct row {
     const char *key;
-    enum kind { INTEGER, FLAG, NUMBER, OPTIONAL } kind;
+    enum kind { INTEGER, LATER, FLAG, NUMBER, OPTIONAL } kind;
     size_t offset;
     int digits; /* of a number */
     double least, most;
@@ -52,6 +54,8 @@ static const struct row {
     {"usual", NUMBER, offsetof(written, now.usual), 17, 0, 1e300},
     {"best", OPTIONAL, offsetof(written, now.best), 17, -1e300, 1e300},
     {"best_right", OPTIONAL, offsetof(written, now.best_right), 17, 0, 1},
+    {"from", LATER, offsetof(written, now.from), 0, 0, 0x1p53},
+    {"seconds", OPTIONAL, offsetof(written, now.seconds_before), 9, 0, 1e300},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
@@ -68,8 +72,8 @@ static void write_row(const struct row *row, const void *field, qkv_json_out *j)
 }
 
 static qkv_status read_row(const struct row *row, qkv_json_at root, void *field) {
-    if (row->kind == INTEGER)
-        return qkv_json_get_int(root, row->key, true, 0, (int64_t)row->most, field);
+    if (row->kind == INTEGER || row->kind == LATER)
+        return qkv_json_get_int(root, row->key, row->kind == INTEGER, 0, (int64_t)row->most, field);
     if (row->kind == FLAG) return qkv_json_get_bool(root, row->key, true, field);
     return qkv_json_get_real(root, row->key, row->kind == NUMBER, row->least, row->most, field);
 }
@@ -80,6 +84,7 @@ static void write_state(const qkv_loop *l, qkv_buf *out) {
                  .parameters = qkv_model_params(l->model)->count,
                  .seed = l->config.seed};
     s.now.cpu_before = qkv_loop_cpu(l);
+    s.now.seconds_before = qkv_loop_seconds(l);
     qkv_json_out j = qkv_json_begin(out, 2);
     qkv_json_open(&j, '{');
     for (size_t i = 0; i < N_ROWS; i++) write_row(&rows[i], (const char *)&s + rows[i].offset, &j);
@@ -232,7 +237,7 @@ static qkv_status save_snapshot(const qkv_loop *l, const qkv_snapshot *s, const 
     if (s->stored) {
         qkv_buf old = {0};
         qkv_buf_printf(&old, "%s/checkpoints/last/%s", l->run, name);
-        const bool linked = old.status == QKV_OK && link(old.data, path) == 0;
+        const bool linked = old.status == QKV_OK && qkv_sys.link(old.data, path) == 0;
         qkv_buf_free(&old);
         if (linked) return QKV_OK;
     }
@@ -330,15 +335,4 @@ qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found) {
     qkv_buf_free(&path);
     qkv_buf_free(&note);
     return status;
-}
-
-qkv_status qkv_loop_conclude(qkv_loop *l) {
-    const qkv_loop_state now = l->state;
-    bool found;
-    if (l->run && now.best_step > 0 && now.best_step != now.step)
-        QKV_TRY(qkv_loop_restore(l, "best", &found));
-    l->state = now; /* the weights are older, the training is as far as it was */
-    qkv_optim_settle(&l->stepper.optim);
-    qkv_average_enter(&l->average);
-    return qkv_loop_refit(l);
 }

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/queue.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { BATCH_TOKENS = 4096 };
@@ -60,10 +61,10 @@ qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size
     const qkv_task *task = qkv_task_of(config);
     const qkv_frame marks = qkv_task_frame(task, &m->spec, 0);
     const bool marked = marks.before >= 0 || marks.after >= 0;
-    const qkv_encode_options options = {
-        .no_special = task->framing.own,
-        .offsets = offsets,
-        .max_tokens = (size_t)(config->max_len > 1 ? config->max_len - marked : 1)};
+    const int64_t longest = qkv_config_longest(config);
+    const qkv_encode_options options = {.no_special = task->framing.own,
+                                        .offsets = offsets,
+                                        .max_tokens = (size_t)(longest > 1 ? longest - marked : 1)};
     QKV_TRY(m->pairs ? encode_pairs(m, texts, n, &options, out)
                      : qkv_encode_rows(m->tokenizer, texts, NULL, n, &options, out));
     size_t n_cut = 0;
@@ -143,6 +144,11 @@ static qkv_status run_batch(qkv_tape *t, const job *j, size_t i) {
     QKV_TRY(qkv_texts_columns(t, j->m, texts, e, &batch));
     const qkv_tensor *y = j->rows(t, j->m->model, &batch);
     QKV_TRY(qkv_tape_status(t));
+    for (int64_t row = 0; row < y->rows; row++)
+        if (qkv_kern_get()->first_not_finite(y->data + row * y->ld, (int64_t)j->width) >= 0)
+            return qkv_fail(QKV_NUMERIC,
+                            "an answer is not finite: the model's numbers grow out of range with "
+                            "this text; its training diverged");
     float *out = j->out + (j->first ? j->first[from] : from) * j->width;
     for (int64_t row = 0; row < y->rows; row++)
         for (size_t c = 0; c < j->width; c++) *out++ = (float)y->data[row * y->ld + (int64_t)c];
@@ -226,7 +232,19 @@ size_t qkv_embed_width(const qkv_text_model *m) {
     return (size_t)qkv_model_width(m->model);
 }
 
+/* Divides a vector by its length; one of nothing but zeros stays what it is. */
+static void make_unit(float *x, size_t n) {
+    double squares = 0;
+    for (size_t i = 0; i < n; i++) squares += (double)x[i] * (double)x[i];
+    const double length = sqrt(squares);
+    for (size_t i = 0; i < n && length > 0; i++) x[i] = (float)((double)x[i] / length);
+}
+
 qkv_status qkv_embed(const qkv_text_model *m, const qkv_text *texts, size_t n, float *vectors) {
-    return qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, qkv_model_pooled,
-                             qkv_embed_width(m), vectors);
+    const size_t width = qkv_embed_width(m);
+    QKV_TRY(
+        qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, qkv_model_pooled, width, vectors));
+    if (qkv_model_config(m->model)->unit)
+        for (size_t i = 0; i < n; i++) make_unit(vectors + i * width, width);
+    return QKV_OK;
 }

@@ -65,16 +65,14 @@ static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *pat
     QKV_TRY(qkv_folder_read_config(folder, &config, &m->labels));
     QKV_TRY(qkv_folder_find(folder, QKV_PART_CONFIG, path));
     QKV_TRY(qkv_folder_blame(qkv_model_build(&config, &m->model), path->data));
-    QKV_TRY(qkv_folder_find(folder, QKV_PART_TOKENIZER, path));
-    QKV_TRY(qkv_folder_blame(qkv_tokenizer_open(path->data, &m->tokenizer), path->data));
+    QKV_TRY(qkv_folder_open_tokenizer(folder, &m->tokenizer));
     m->spec = qkv_task_spec_of(m->tokenizer, &config);
     QKV_TRY(check_vocabulary(m, &config, folder));
     if (config.pairs) QKV_TRY(qkv_folder_blame(qkv_text_model_read_pairs(m), folder));
     QKV_TRY(qkv_span_scheme_of(&m->labels, &m->spans));
     QKV_TRY(open_shortlist(m, &config, folder, path));
     /* The file bears out every size before memory is taken for it. */
-    QKV_TRY(qkv_folder_find(folder, QKV_PART_WEIGHTS, path));
-    return qkv_folder_blame(qkv_model_open(m->model, path->data), path->data);
+    return qkv_folder_open_weights(folder, m->model);
 }
 
 qkv_status qkv_text_model_open(const char *folder, qkv_text_model **out) {

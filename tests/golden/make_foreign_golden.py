@@ -1,0 +1,113 @@
+"""Tiny models of every family that is read, as transformers saves them, and what it computes with them.
+
+    python make_foreign_golden.py OUT [NAME...]     # needs torch, transformers, safetensors
+
+Each case is a folder: config.json, model.safetensors and reference.safetensors with two sequences (`ids`,
+`lengths`), for encoder-decoders what the decoder is given (`target`), for models that tell segments apart
+`segments`; and the outputs, padding left out: `rows` (of the encoder), `logits`, and with segments
+`logits_segments` or `rows_segments`. Weights are drawn large, so that a wrong one shows."""
+import os
+import shutil
+import sys
+
+import torch
+import transformers as T
+from safetensors.torch import save_file
+
+VOCAB, WIDTH, FF, LENGTHS, TARGET = 23, 16, 24, (11, 6), 7
+
+ENCODER = dict(vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=4,
+               intermediate_size=FF, max_position_embeddings=20)
+ROBERTA = dict(ENCODER, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1, bos_token_id=0, eos_token_id=2)
+DISTIL = dict(vocab_size=VOCAB, dim=WIDTH, n_layers=2, n_heads=4, hidden_dim=FF, max_position_embeddings=20)
+DECODER = dict(ENCODER, num_key_value_heads=2, max_position_embeddings=64)
+BOTH = dict(vocab_size=VOCAB, d_model=WIDTH, encoder_layers=2, decoder_layers=1, encoder_attention_heads=4,
+            decoder_attention_heads=2, encoder_ffn_dim=FF, decoder_ffn_dim=FF, max_position_embeddings=20)
+
+
+def sized(base, **more):
+    return dict(base, **more)
+
+
+# name: (configuration, class)
+CASES = {
+    'bert': (T.BertConfig(**ENCODER), T.BertModel),
+    'bert-mlm': (T.BertConfig(**sized(ENCODER, hidden_act='gelu_new')), T.BertForMaskedLM),
+    'bert-classes': (T.BertConfig(num_labels=3, id2label={0: 'no', 1: 'perhaps', 2: 'yes'}, **ENCODER),
+                     T.BertForSequenceClassification),
+    'bert-tags': (T.BertConfig(num_labels=5, **ENCODER), T.BertForTokenClassification),
+    'distilbert-mlm': (T.DistilBertConfig(**DISTIL), T.DistilBertForMaskedLM),
+    'distilbert-classes': (T.DistilBertConfig(num_labels=2, **DISTIL), T.DistilBertForSequenceClassification),
+    'roberta-mlm': (T.RobertaConfig(**ROBERTA), T.RobertaForMaskedLM),
+    'roberta-tags': (T.RobertaConfig(num_labels=3, **ROBERTA), T.RobertaForTokenClassification),
+    'xlm-roberta-classes': (T.XLMRobertaConfig(num_labels=3, **ROBERTA), T.XLMRobertaForSequenceClassification),
+    'camembert': (T.CamembertConfig(**ROBERTA), T.CamembertModel),
+}
+
+
+def draw(model, generator):
+    """Weights large enough to matter; norms around 1 (Gemma's, which count from 1, around 0)."""
+    from_one = model.config.model_type.startswith('gemma')
+    seen = set()
+    for name, p in model.named_parameters():
+        if p.data_ptr() in seen:
+            continue
+        seen.add(p.data_ptr())
+        z = torch.randn(p.shape, generator=generator) * (0.3 if p.dim() > 1 else 0.1)
+        gain = p.dim() == 1 and name.endswith('weight')
+        p.copy_(1 + z if gain and not from_one else z)
+
+
+def packed(x, lengths):
+    return torch.cat([x[i, :n] for i, n in enumerate(lengths)]).contiguous()
+
+
+def reference(model, generator):
+    c = model.config
+    pad = c.pad_token_id if c.pad_token_id is not None else 0
+    ids = torch.randint(4, VOCAB - 1, (2, max(LENGTHS)), generator=generator)
+    mask = torch.zeros_like(ids)
+    for i, n in enumerate(LENGTHS):
+        mask[i, :n], ids[i, n:] = 1, pad
+    given = dict(input_ids=ids, attention_mask=mask)
+    ref = {'ids': packed(ids, LENGTHS), 'lengths': torch.tensor(LENGTHS)}
+    rows = lambda x: packed(x, LENGTHS) if x.dim() == 3 else x.contiguous()
+    if c.is_encoder_decoder:
+        target = torch.randint(4, VOCAB - 1, (2, TARGET), generator=generator)
+        o = model(**given, decoder_input_ids=target)
+        ref.update(target=target.flatten(), logits=o.logits.flatten(0, 1).contiguous(),
+                   rows=rows(o.encoder_last_hidden_state))
+        return ref
+    what = 'rows' if type(model).__name__.endswith('Model') else 'logits'
+    ref[what] = rows(model(**given)[0])
+    if getattr(c, 'type_vocab_size', 0) == 2 and hasattr(c, 'num_labels'):
+        segments = torch.zeros_like(ids)
+        segments[:, 4:] = 1
+        ref['segments'] = packed(segments, LENGTHS)
+        ref[what + '_segments'] = rows(model(**given, token_type_ids=segments)[0])
+    return ref
+
+
+def main():
+    out, names = sys.argv[1], sys.argv[2:] or CASES
+    os.environ['HF_HUB_OFFLINE'] = '1'
+    T.logging.set_verbosity_error()
+    torch.set_grad_enabled(False)
+    for name in names:
+        config, cls = CASES[name]
+        generator = torch.Generator().manual_seed(5)
+        config._attn_implementation = 'eager'
+        model = cls(config).eval()
+        draw(model, generator)
+        folder = os.path.join(out, name)
+        shutil.rmtree(folder, ignore_errors=True)
+        model.save_pretrained(folder)
+        for extra in ('generation_config.json',):
+            path = os.path.join(folder, extra)
+            if os.path.exists(path):
+                os.remove(path)
+        save_file(reference(model, generator), os.path.join(folder, 'reference.safetensors'))
+
+
+if __name__ == '__main__':
+    main()
