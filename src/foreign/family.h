@@ -38,7 +38,8 @@ typedef struct qkv_tensor_rule {
     qkv_slice slice;
     unsigned how;
 } qkv_tensor_rule;
-#define TENSOR(its_name, our_name, ...) {.theirs = its_name, .ours = our_name, __VA_ARGS__}
+#define TENSOR(its_name, our_name, ...)                                                            \
+    { .theirs = its_name, .ours = our_name, __VA_ARGS__ }
 
 /* ---- keys ---- */
 
@@ -49,7 +50,8 @@ typedef struct qkv_tensor_rule {
 typedef struct qkv_key_rule {
     const char *theirs, *ours, *absent, *means;
 } qkv_key_rule;
-#define KEY(its_name, our_name, ...) {.theirs = its_name, .ours = our_name, __VA_ARGS__}
+#define KEY(its_name, our_name, ...)                                                               \
+    { .theirs = its_name, .ours = our_name, __VA_ARGS__ }
 
 /* The classes of models that a family comes in, by how their names end: which task that is. */
 typedef struct qkv_class_row {

@@ -21,7 +21,7 @@ typedef struct plan {
     const qkv_foreign *f;
     qkv_container *c;
     qkv_params *params;
-    qkv_config sizes; /* of the file */
+    qkv_config sizes;     /* of the file */
     bool whole, prefixed; /* everything must be there and fit; names have the family's prefix */
     QKV_VEC(piece) pieces;
 } plan;
@@ -35,12 +35,9 @@ static void place(const qkv_config *c, qkv_slice slice, piece *p) {
     const int64_t q = c->heads * c->d_head, kv = c->kv_heads * c->d_head, all = rows_of(p->to);
     const struct {
         int64_t first, rows;
-    } at[] = {[QKV_SLICE_ALL] = {0, all},
-              [QKV_SLICE_Q] = {0, q},
-              [QKV_SLICE_K] = {q, kv},
-              [QKV_SLICE_V] = {q + kv, kv},
-              [QKV_SLICE_FIRST] = {0, all / 2},
-              [QKV_SLICE_LAST] = {all / 2, all - all / 2}};
+    } at[] = {[QKV_SLICE_ALL] = {0, all},       [QKV_SLICE_Q] = {0, q},
+              [QKV_SLICE_K] = {q, kv},          [QKV_SLICE_V] = {q + kv, kv},
+              [QKV_SLICE_FIRST] = {0, all / 2}, [QKV_SLICE_LAST] = {all / 2, all - all / 2}};
     p->first = at[slice].first;
     p->rows = at[slice].rows;
     p->cols = p->to->spec.vector ? 1 : p->to->spec.cols;
@@ -163,9 +160,10 @@ static qkv_status check_filled(const plan *p) {
 static qkv_status check_used(const plan *p) {
     for (size_t i = 0; i < p->c->tensors.n; i++)
         if (!p->c->tensors.at[i].used)
-            return qkv_fail(QKV_BAD_FILE,
-                            "the tensor %.200s is not known for %s: a kind of model that is not read",
-                            p->c->tensors.at[i].stored.name, p->f->family->name);
+            return qkv_fail(
+                QKV_BAD_FILE,
+                "the tensor %.200s is not known for %s: a kind of model that is not read",
+                p->c->tensors.at[i].stored.name, p->f->family->name);
     return QKV_OK;
 }
 

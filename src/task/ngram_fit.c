@@ -231,8 +231,7 @@ static double square_of(const fit *f, qkv_ngram_trust trust, int64_t c, double x
     const double prior = f->in->spec->ngram_prior, in = f->total[c], all = f->total[f->classes],
                  share = in / all;
     if (in == 0 || in == all) return 0; /* no text of this class, or of no other */
-    const double r =
-        log((x + prior * share) / in * (all - in) / (here - x + prior * (1 - share)));
+    const double r = log((x + prior * share) / in * (all - in) / (here - x + prior * (1 - share)));
     return idf * idf * r * r;
 }
 
@@ -299,8 +298,8 @@ static void measure_text(const fit *f, int64_t i) {
         size[c] = (real)sum;
     }
     for (int kind = 0; kind < KINDS; rows += text->shared[kind++])
-        add_rows(f->square, f->pitch, rows, text->shared[kind],
-                 text->each[kind] * text->each[kind], size);
+        add_rows(f->square, f->pitch, rows, text->shared[kind], text->each[kind] * text->each[kind],
+                 size);
 }
 
 /* r² of the text's own n-grams by how much they count, for class c: what α y adds to its score. */
@@ -390,7 +389,8 @@ static void add_solution(const fit *f, real *table, real share) {
                 const bool is = is_among(text->truth, c);
                 const real x = (is ? share : -share) * f->alpha[i * f->pitch + c] *
                                text->each[kind] * (real)(is ? f->own_in[c] : f->own_out[c]);
-                for (int32_t j = 0; j < text->own[kind] && x != 0; j++) put(f, table, rows[j], c, x);
+                for (int32_t j = 0; j < text->own[kind] && x != 0; j++)
+                    put(f, table, rows[j], c, x);
             }
     }
 }

@@ -22,11 +22,7 @@ typedef struct qkv_batch {
 } qkv_batch;
 
 /* What n-grams are trusted by beforehand: ngram_fit.c. */
-typedef enum qkv_ngram_trust {
-    QKV_TRUST_BOTH,
-    QKV_TRUST_RARITY,
-    QKV_TRUST_CLASS
-} qkv_ngram_trust;
+typedef enum qkv_ngram_trust { QKV_TRUST_BOTH, QKV_TRUST_RARITY, QKV_TRUST_CLASS } qkv_ngram_trust;
 
 /* What a task needs to know beside the data. */
 typedef struct qkv_task_spec {

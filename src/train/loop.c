@@ -34,6 +34,16 @@ qkv_settings qkv_train_settings(qkv_train_config *config) {
 
 /* ---- making ready ---- */
 
+/* Where nobody said how long to train, a network beside a companion goes on while it helps that. */
+static void choose_patience(qkv_loop *l, const qkv_recipe *recipe) {
+    qkv_train_config *c = &l->config;
+    const bool open = !c->epochs && !c->steps && c->minutes == 0 && !c->overfit;
+    const qkv_companion *first = qkv_companion_at(qkv_model_config(l->model), 0);
+    if (c->patience >= 0) return;
+    c->patience = open && first && first->weigh ? recipe->patience : 0;
+    l->margin = c->patience ? recipe->margin : 0;
+}
+
 /* Fills in what was left to us, by the size of the data and the model. */
 static void choose(qkv_loop *l) {
     qkv_train_config *c = &l->config;
@@ -41,6 +51,7 @@ static void choose(qkv_loop *l) {
     const qkv_config *model = qkv_model_config(l->model);
     const qkv_recipe *recipe = qkv_task_of(model)->recipe;
     const bool pre_norm = model->arch == QKV_ARCH_TRANSFORMER && model->norm == QKV_NORM_PRE;
+    choose_patience(l, recipe);
     if (c->batch_tokens == 0) c->batch_tokens = qkv_recipe_batch(tokens);
     if (c->epochs == 0) c->epochs = qkv_recipe_passes(recipe, tokens, l->goes_on);
     if (c->overfit && c->steps == 0) c->steps = QKV_OVERFIT_STEPS;
@@ -129,6 +140,7 @@ static qkv_fit fit_in(qkv_loop *l, bool whole) {
                      .valid = l->valid ? &l->valid_batches : NULL,
                      .seed = l->stepper.seed,
                      .whole = whole,
+                     .alone = &l->alone,
                      .tell = tell_alive,
                      .user = l};
 }
@@ -164,12 +176,15 @@ static qkv_status begin(qkv_loop *l) {
 
 /* Where the run stands, before its first step in this process; *found: in the middle. */
 static qkv_status find_state(qkv_loop *l, bool *found) {
-    l->state = l->after ? *l->after : (qkv_loop_state){.best = -INFINITY, .best_right = -INFINITY};
+    l->state =
+        l->after ? *l->after
+                 : (qkv_loop_state){.best = -INFINITY, .best_right = -INFINITY, .mark = -INFINITY};
     l->state.steps = budget(l);
     l->state.timed = l->config.minutes > 0;
     if (!l->after) return l->run ? qkv_loop_restore(l, "last", found) : QKV_OK;
     l->state.from = l->state.step;
     l->state.stale = 0;
+    l->state.mark = -INFINITY;
     if (l->state.timed || l->state.steps > l->state.step) return QKV_OK;
     return qkv_fail(QKV_USAGE,
                     "the run there is finished, after %lld steps; these settings give it %lld: "

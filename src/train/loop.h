@@ -32,14 +32,15 @@ typedef struct qkv_loop_state {
     int64_t from;  /* the step at which the schedule began: a run that was finished went on there */
     int64_t steps; /* the budget in steps, once known */
     int64_t skipped, skipped_in_a_row;
-    int64_t best_step, stale; /* best validation so far; validations since */
+    int64_t best_step, stale; /* best validation so far; validations since the last that counted */
     double best, best_right;  /* its score, the higher the better; its share of right answers;
                                  −∞ before the first */
-    double usual;             /* running mean of the gradient's squared norm */
-    double cpu_before;        /* processor seconds of earlier processes */
-    double seconds_before;    /* wall clock, likewise */
-    bool timed;               /* `steps` is still to be found from `minutes`: see pace.c */
-    bool pending;             /* the step ended a stretch, but was not validated yet */
+    double mark;  /* the score that a validation must be above, by `margin`, to count as better */
+    double usual; /* running mean of the gradient's squared norm */
+    double cpu_before;     /* processor seconds of earlier processes */
+    double seconds_before; /* wall clock, likewise */
+    bool timed;            /* `steps` is still to be found from `minutes`: see pace.c */
+    bool pending;          /* the step ended a stretch, but was not validated yet */
 } qkv_loop_state;
 
 typedef struct qkv_loop {
@@ -72,6 +73,8 @@ typedef struct qkv_loop {
     qkv_average average;
     qkv_rates rates;
     real *class_weights;
+    double margin; /* share of the score that counts as better */
+    double alone;  /* held-out loss of companions without the network; 0: unknown */
     qkv_batcher train_batches, valid_batches;
     qkv_batcher
         known_batches; /* the training data in its own order, of which validations see some */
