@@ -21,3 +21,7 @@ int qkv_threads(void) {
     if (!all) all = available();
     return all;
 }
+
+int qkv_threads_open(void) {
+    return !asked && qkv_threads() > 1;
+}

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "base/thread.h"
 #include "task/companion.h"
 
 #include <math.h>
@@ -378,7 +379,10 @@ static qkv_status one_step(qkv_loop *l, qkv_update *u) {
                       .clip = l->config.clip,
                       .limit = qkv_loop_norm_limit(l),
                       .norm = NAN};
+    if (l->crew.open) qkv_threads_set(qkv_crew_alone(&l->crew));
     qkv_status status = run_step(l, u, &r);
+    qkv_crew_made(&l->crew, r.macs, qkv_now() - begin);
+    if (l->crew.open) qkv_threads_set(l->crew.one);
     const bool skipped = status == QKV_NUMERIC;
     if (skipped)
         status = qkv_loop_skip(l, u, &r, l->config.on_nan == ON_NAN_STOP);
@@ -423,11 +427,13 @@ static qkv_status run_stretch(qkv_loop *l) {
 qkv_status qkv_loop_run(qkv_loop *l) {
     l->started = qkv_now();
     l->started_at = l->state.step;
+    if (qkv_threads_open()) qkv_crew_begin(&l->crew);
     qkv_loop_find_place(l);
     qkv_status status = qkv_loop_phase(l, l->state.pending ? "validation" : "steps", 0);
     while (status == QKV_OK &&
            (l->state.pending || (l->state.step < l->state.steps && !out_of_patience(l))))
         status = run_stretch(l);
+    if (l->crew.open) qkv_threads_set(0);
     if (status == QKV_INTERRUPTED && l->run && l->saved != l->state.step) {
         QKV_TRY(qkv_loop_save(l, false));
         qkv_fail(QKV_INTERRUPTED, "stopped and saved at step %lld of %lld",

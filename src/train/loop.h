@@ -10,6 +10,7 @@
 #include "base/settings.h"
 #include "data/tokenise.h"
 #include "train/average.h"
+#include "train/crew.h"
 #include "train/rates.h"
 #include "train/schedule.h"
 #include "train/step.h"
@@ -72,6 +73,7 @@ typedef struct qkv_loop {
     qkv_stepper stepper;
     qkv_average average;
     qkv_rates rates;
+    qkv_crew crew;
     real *class_weights;
     double margin; /* share of the score that counts as better */
     double alone;  /* held-out loss of companions without the network; 0: unknown */
