@@ -40,6 +40,7 @@ typedef struct qkv_recipe {
     double regularizer_share; /* … and of its dropout this much */
     /* the training */
     int64_t passes[3];       /* over little, middling and much text */
+    double ngram_cost;       /* of a text on the wrong side, in the fit of n-grams */
     int64_t patience;        /* validations that a network may need to help its companion … */
     double margin;           /* … by this share of the loss */
     double smoothing;        /* of labels */
@@ -49,6 +50,7 @@ typedef struct qkv_recipe {
 } qkv_recipe;
 
 extern const qkv_recipe qkv_recipe_labels;  /* texts with labels */
+extern const qkv_recipe qkv_recipe_numbers; /* texts with a number */
 extern const qkv_recipe qkv_recipe_words;   /* a label for each word */
 extern const qkv_recipe qkv_recipe_pairs;   /* a text becomes another */
 extern const qkv_recipe qkv_recipe_writing; /* running text, to be continued */
@@ -85,8 +87,10 @@ void qkv_recipe_ngrams(int64_t bytes, int64_t classes, int64_t *chars, int64_t *
 typedef struct qkv_held_out {
     int64_t rows, block; /* 0 rows: there are too few to spare any */
 } qkv_held_out;
-/* Of n rows about `share`; `stream`: running text, of which the end is held out. */
-qkv_held_out qkv_recipe_held_out(int64_t n, double share, bool stream);
+/* Of n rows about `share`. */
+qkv_held_out qkv_recipe_held_out(int64_t n, double share);
+/* Of `bytes` of running text, the end: so many of them; 0: it is too short. */
+int64_t qkv_recipe_held_out_end(int64_t bytes, double share);
 
 /* A preset for those who name none. */
 typedef struct qkv_choice {

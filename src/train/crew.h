@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 typedef struct qkv_crew {
-    bool open; /* nobody said how many threads; set by qkv_crew_begin */
-    bool one;  /* the way taken: one thread instead of all */
-    bool look; /* the other way is being tried */
+    bool open;                  /* nobody said how many threads; set by qkv_crew_begin */
+    bool one;                   /* the way taken: one thread instead of all */
+    bool look;                  /* the other way is being tried */
     int64_t steps, rest, until; /* made this way; between two looks; left before the next change */
     double work[2], seconds[2]; /* of all threads, of one, since the last decision */
 } qkv_crew;
