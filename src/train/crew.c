@@ -7,7 +7,7 @@ enum {
     WARM = 1,  /* steps at the start that count for nothing: memory is touched first */
     LOOK = 3,  /* steps of either way that are compared */
     REST = 32, /* steps until the next look, the first time; twice as many each time */
-    REST_MOST = 1024
+    REST_MOST = 256
 };
 static const double ENOUGH = 1.9; /* so many times slower, a look ends after its first step */
 
