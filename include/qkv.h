@@ -343,6 +343,7 @@ typedef struct qkv_progress {
     double seconds;    /* VALID: since the run began or was resumed */
     bool best;         /* VALID: the best so far */
     const char *text;  /* NOTE, PHASE: valid during the call */
+    const char *part;  /* STEP, PHASE: of several trainings which ("fold 2 of 5"); or NULL */
 } qkv_progress;
 
 /* A row of training data given in memory; what a task does not use stays zero. */
@@ -407,6 +408,35 @@ QKV_API qkv_status qkv_find_lr(const qkv_train_request *request, qkv_lr_search *
 QKV_API void qkv_lr_search_free(qkv_lr_search *s);
 /* TABLE: with a chart for the terminal. */
 QKV_API qkv_status qkv_lr_search_show(const qkv_lr_search *s, qkv_show how, char **text);
+
+/* A training among several that are compared, measured on rows that it has not seen. */
+typedef struct qkv_trial {
+    const char *what;   /* "fold 1"; of a search the settings, "lr=0.005 dropout=0.3" ("": none) */
+    bool over;          /* false: it was given up, and has no figures */
+    int64_t targets;    /* of the rows */
+    double loss, right; /* their mean loss; the share of right answers */
+    double seconds;
+} qkv_trial;
+
+typedef struct qkv_trials {
+    const qkv_trial *trials;
+    size_t n, best;
+    bool by_right; /* compared by right answers; else by the loss */
+    bool folds;    /* of a cross-validation; else of a search */
+    /* of a cross-validation: the mean of that figure, and its interval: mean ± half_width (95 %) */
+    double mean, half_width;
+    void *memory;
+} qkv_trials;
+
+/* What the request's training is worth on rows to come: the rows in `folds` parts, as many trainings
+ * that each leave one of them out. Leaves no model, but the figures (folds.jsonl in `out`): the same
+ * request goes on where it was stopped. */
+QKV_API qkv_status qkv_cross_validate(const qkv_train_request *request, int folds, qkv_trials *out);
+/* Searches for better settings, for about so many minutes in all, and then trains with the best of
+ * them and all rows: the folder's model. Every trial is in trials.jsonl there. */
+QKV_API qkv_status qkv_tune(const qkv_train_request *request, double minutes, qkv_trials *out);
+QKV_API void qkv_trials_free(qkv_trials *t);
+QKV_API qkv_status qkv_trials_show(const qkv_trials *t, qkv_show how, char **text);
 
 /* Writes synthetic data to a file, the same rows for the same seed: "reviews" (label<TAB>text),
  * "numbers" (words<TAB>digits). Rows that are held out are never among those to train on,
@@ -659,6 +689,72 @@ typedef struct qkv_attention_style {
 } qkv_attention_style;
 QKV_API qkv_status qkv_attention_show(const qkv_attention_parts *a,
                                       const qkv_attention_style *style, char **text);
+
+/* ---- why this answer ---- */
+
+/* How it is found out what a word added. */
+typedef enum qkv_explain_by {
+    QKV_EXPLAIN_GRADIENTS, /* integrated gradients, and the n-grams' own weights: parts that sum to
+                              the lead */
+    QKV_EXPLAIN_OCCLUSION  /* what is lost when a word alone is hidden: to check the other by */
+} qkv_explain_by;
+
+/* A word of the text, and what it added to the lead: against it where that is below 0. */
+typedef struct qkv_explain_word {
+    uint32_t begin, end; /* bytes of the text */
+    double weight;
+    double ngrams; /* of it, by the n-grams that the word is part of */
+} qkv_explain_word;
+
+/* An n-gram of the text that has a weight of its own; words have it as their share already. */
+typedef struct qkv_explain_ngram {
+    uint32_t begin, end; /* where it stands first */
+    double weight;
+    int32_t places;    /* where it stands in all */
+    bool characters;   /* of characters; else of tokens */
+    bool begins, ends; /* that the text begins before it, or ends behind it, is part of it */
+} qkv_explain_ngram;
+
+/* Why one answer was given. lead = Σ weights of words + rest. */
+typedef struct qkv_explanation {
+    qkv_text text;
+    uint32_t begin, end; /* of a tagger: the word that was labelled; else the whole text */
+    const char *label;   /* the answer; NULL: a number, which is the lead, */
+    const char *against; /* and the runner-up (NULL: there is none), over which it has this */
+    double lead;         /* lead, a difference of logits */
+    double probability;  /* NaN: of a number */
+    const qkv_explain_word *words;
+    size_t n;
+    const qkv_explain_ngram *ngrams; /* those of several tokens, or of characters, with the largest
+                                        weights, largest first */
+    size_t n_ngrams;
+    bool votes;   /* the model has n-grams */
+    double rest;  /* what no word has: */
+    double start; /* the lead of a text that says nothing (words without a meaning of their own), */
+    int64_t passes; /* and rest − start, the error, made small by so many gradients */
+} qkv_explanation;
+
+typedef struct qkv_explanations {
+    const qkv_explanation *at; /* one of a text; of a tagger one of each word */
+    size_t n;
+    void *memory;
+} qkv_explanations;
+
+/* Why the model answers as it does to a text: of classifiers, taggers, and models that rate. Free
+ * with qkv_explanations_free. May be called from several threads with one model. */
+QKV_API qkv_status qkv_explain(const qkv_text_model *m, const qkv_text *text, qkv_explain_by how,
+                               qkv_explanations *out);
+QKV_API void qkv_explanations_free(qkv_explanations *e);
+
+typedef struct qkv_explain_style {
+    qkv_show how; /* TABLE: for a terminal; JSON: an object a line; HTML: one page that needs
+                     nothing else */
+    bool colour;  /* terminal: words on coloured grounds */
+    int columns;  /* terminal: its width; 0: 80 */
+} qkv_explain_style;
+/* n explanations, of one text or of many. */
+QKV_API qkv_status qkv_explanations_show(const qkv_explanation *at, size_t n,
+                                         const qkv_explain_style *style, char **text);
 
 /* ---- vectors ---- */
 

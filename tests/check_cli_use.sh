@@ -33,7 +33,7 @@ wants 2 'cannot write ".png" files, only .svg .json .txt' "$qkv" describe c -o d
 wants 2 'cannot write ".pdf" files, only .svg .html .json .txt' "$qkv" attention c "a film" -o a.pdf
 [ ! -e d.png ] && [ ! -e a.pdf ] || fail "a file that is not what its name says"
 for f in d.svg d.json d.txt d; do works "$qkv" describe c -o $f; [ -s $f ] || fail "$f"; done
-wants 2 'no attention: its layers are GRUs; train one with --arch transformer' "$qkv" attention r "a film"
+wants 2 'no attention: its layers are GRUs; `qkv classify DIR --explain` shows what each word added' "$qkv" attention r "a film"
 wants 2 'no option --model' "$qkv" bench classify --model c
 
 # ---- nothing goes in silence ----

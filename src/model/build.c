@@ -267,6 +267,22 @@ qkv_status qkv_model_opened(qkv_model *m) {
     return allocate_stacks(m);
 }
 
+bool qkv_model_is_quantized(const qkv_model *m) {
+    for (size_t i = 0; i < m->params.n; i++)
+        if (m->params.list[i]->tensor.weight) return true;
+    return false;
+}
+
+qkv_status qkv_model_plain(const qkv_model *m, qkv_model **out) {
+    QKV_TRY(qkv_model_build(&m->config, out));
+    qkv_status status = qkv_weights_plain(&m->params, &(*out)->params);
+    if (status == QKV_OK) status = allocate_stacks(*out);
+    if (status == QKV_OK) return QKV_OK;
+    qkv_model_free(*out);
+    *out = NULL;
+    return status;
+}
+
 void qkv_model_keep(qkv_model *m, void *what, void (*free)(void *what)) {
     m->kept = what;
     m->free_kept = free;
@@ -307,4 +323,8 @@ qkv_status qkv_model_pack(qkv_model *m) {
 
 qkv_params *qkv_model_params(qkv_model *m) {
     return &m->params;
+}
+
+const qkv_tensor *qkv_model_embeddings(const qkv_model *m) {
+    return &m->encoder.embedding.table->tensor;
 }

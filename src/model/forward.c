@@ -86,7 +86,8 @@ qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qk
                                .position = at ? at->table : NULL,
                                .pos = place ? place->pos : NULL,
                                .dropout = late ? 0 : e->dropout};
-    qkv_tensor *x = qkv_embedding(t, qkv_of(e->table), &spec); /* (R, D) */
+    qkv_tensor *table = tokens->table ? tokens->table : qkv_of(e->table);
+    qkv_tensor *x = qkv_embedding(t, table, &spec); /* (R, D) */
     if (added) x = qkv_add(t, x, added, 0);
     if (e->segments) x = qkv_add(t, x, embed_segments(t, e, tokens), 0);
     if (e->normed) x = qkv_norm_apply(t, &e->norm, x, NULL, NULL);

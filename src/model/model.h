@@ -15,6 +15,8 @@
 typedef struct qkv_tokens {
     qkv_layout layout;
     const int32_t *ids; /* R */
+    qkv_tensor *table;  /* an encoder's: ids are rows of this one, instead of the embedding table;
+                           NULL: of that */
     int64_t rows;       /* R */
     const int32_t *pos; /* R: position of each token in its sequence (first 0); NULL: counted from
                            the layout */
@@ -43,6 +45,13 @@ qkv_params *qkv_model_params(qkv_model *m);
 /* Packs the weights for use (qkv_params_pack); integers for translators only, which write many
  * texts side by side. */
 qkv_status qkv_model_pack(qkv_model *m);
+
+/* For derivatives of a model in use: the same where all that is quantized is reals again; what is
+ * not it shares with m, which must live as long. */
+qkv_status qkv_model_plain(const qkv_model *m, qkv_model **out);
+bool qkv_model_is_quantized(const qkv_model *m);
+/* The encoder's embedding table, (V, D). */
+const qkv_tensor *qkv_model_embeddings(const qkv_model *m);
 
 /* Encoder: (R, D). */
 qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
@@ -79,12 +88,26 @@ typedef struct qkv_ngram_text {
 int64_t qkv_ngram_room(const qkv_config *c, const qkv_ngram_text *text);
 int64_t qkv_ngram_find(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
                        int64_t *tokens);
-/* The same, and how much each counts, which has as much room; `idf`: how rare each row is
- * (head.ngrams.idf), NULL where the model does not know that. */
+/* How rare each row is; NULL where the model does not know that. */
+const real *qkv_model_ngram_idf(const qkv_model *m);
+/* The same, and how much each counts, which has as much room. */
 int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, const real *idf,
                        int32_t *rows, real *counts);
 real qkv_ngram_share(const qkv_config *c, bool chars); /* how much all of a kind count */
 int64_t qkv_ngram_mark(const qkv_config *c); /* the row of the mark, which every text has */
+/* Where an n-gram stands: tokens (or characters) [from, to) of the text, marks left out, and its
+ * place in the list of rows. */
+typedef struct qkv_ngram_place {
+    int64_t row, from, to;
+    bool chars;
+    bool begins, ends; /* with the mark before the text, or behind it */
+} qkv_ngram_place;
+/* Visits every n-gram, as often as it stands in the text; rows as qkv_ngram_rows left them, with
+ * all the room behind. */
+void qkv_ngram_places(const qkv_config *c, const qkv_ngram_text *text, const int32_t *rows,
+                      void (*visit)(void *user, const qkv_ngram_place *place), void *user);
+/* The weights of a row of the table, one per class. */
+void qkv_model_ngram_weights(const qkv_model *m, int64_t row, real *out);
 
 /* Cross-entropy of the vocabulary head (lm, mlm, translate) on hidden states x. */
 qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,

@@ -31,8 +31,7 @@ static qkv_status frame(qkv_encoding *e, int32_t id, bool before, bool offsets) 
     return QKV_OK;
 }
 
-/* The two texts of a pair, which have a TAB between them. */
-static qkv_status split_pair(qkv_text pair, qkv_text *first, qkv_text *second) {
+qkv_status qkv_pair_split(qkv_text pair, qkv_text *first, qkv_text *second) {
     const char *tab = pair.len ? memchr(pair.data, '\t', pair.len) : NULL;
     if (!tab)
         return qkv_fail(QKV_USAGE, "no TAB: this model reads pairs of texts, first<TAB>second");
@@ -47,7 +46,7 @@ static qkv_status encode_pairs(const qkv_text_model *m, const qkv_text *texts, s
     qkv_text *parts = qkv_alloc((2 * n + 1) * sizeof *parts);
     if (!parts) return QKV_FAILED;
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        status = split_pair(texts[i], &parts[i], &parts[n + i]);
+        status = qkv_pair_split(texts[i], &parts[i], &parts[n + i]);
         if (status != QKV_OK && n > 1) status = qkv_fail_in(status, "text %zu of %zu", i + 1, n);
     }
     if (status == QKV_OK) status = qkv_encode_rows(m->tokenizer, parts, parts + n, n, options, out);
@@ -100,7 +99,7 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, qkv_use_texts
                                    .e = &e[i],
                                    .to = (int64_t)e[i].n,
                                    .trees = &m->trees};
-            if (m->pairs) QKV_TRY(split_pair(texts.at[i], &s.text, &s.second));
+            if (m->pairs) QKV_TRY(qkv_pair_split(texts.at[i], &s.text, &s.second));
             int32_t *own = qkv_tape_alloc(t, NULL, (size_t)qkv_column_room(c, &s) * sizeof *own);
             if (!own) break;
             QKV_TRY(qkv_column_make(c, &s, own, &cells[i].n));

@@ -11,6 +11,9 @@ qkv_status qkv_texts_encode(const qkv_text_model *m, const qkv_text *texts, size
                             qkv_encoding *out);
 void qkv_encodings_free(qkv_encoding *e, size_t n);
 
+/* The two texts of a pair, which have a TAB between them. */
+qkv_status qkv_pair_split(qkv_text pair, qkv_text *first, qkv_text *second);
+
 /* Texts, and the words of each where the model is a tagger (else NULL). */
 typedef struct qkv_use_texts {
     const qkv_text *at;
