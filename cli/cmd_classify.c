@@ -34,6 +34,7 @@ static const cli_option options[] = {
     CLI_OPTION_EXPLAIN,
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTION_LINES,
     CLI_OPTIONS_MACHINE,
 };

@@ -19,6 +19,7 @@ static const cli_option options[] = {
      .help = "blanks alone separate words: the text is cut already"},
     CLI_OPTION_EXPLAIN,
     CLI_OPTION_LINES,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTIONS_MACHINE,
 };
 
@@ -132,7 +133,7 @@ static int run(const cli_args *a) {
     const int refused = cli_explain_check(a, answers);
     if (refused) return refused;
     qkv_text_model *m;
-    qkv_status status = qkv_text_model_open(a->rest[0], &m);
+    qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
     if (cli_flag(a, "explain")) {
         qkv_tags none;

@@ -41,6 +41,10 @@ void qkv_model_initialise(qkv_model *m, uint64_t seed);
 void qkv_model_free(qkv_model *m);
 
 const qkv_config *qkv_model_config(const qkv_model *m);
+/* Refuses a length beyond max_len where positions or attention end there. */
+qkv_status qkv_model_may_read(const qkv_model *m, int64_t n);
+/* Makes it the configuration's max_len from now on. */
+qkv_status qkv_model_read_up_to(qkv_model *m, int64_t n);
 qkv_params *qkv_model_params(qkv_model *m);
 /* Packs the weights for use (qkv_params_pack); integers for translators only, which write many
  * texts side by side. */
@@ -63,6 +67,8 @@ qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt,
 /* One vector per sequence (n, qkv_model_width): the encoder's rows (of a model without one: the
  * decoder's) pooled as the configuration says; sentence embeddings. */
 int64_t qkv_model_width(const qkv_model *m);
+/* The rows that are pooled: one per token (R, D). */
+qkv_tensor *qkv_model_rows(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Classifier: logits (n sequences, classes), the mean over those that vote,
  * each with its factor. Of a model that rates: (n, 1), numbers in deviations from their mean. */

@@ -143,7 +143,7 @@ static qkv_status read_texts(qkv_run *r) {
                                         : QKV_SECOND_MAY;
     QKV_TRY(qkv_corpus_read(&r->valid_corpus, &spec));
     r->has_valid_corpus = true;
-    return QKV_OK;
+    return qkv_run_understood_valid(r);
 }
 
 static int64_t corpus_bytes(const qkv_corpus *c) {

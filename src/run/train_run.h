@@ -109,6 +109,8 @@ void qkv_run_leave_usable(qkv_run *r, qkv_loop *l);
 
 /* Says how the data was read and what it holds; refuses what no classifier can learn from. */
 qkv_status qkv_run_understood(qkv_run *r);
+/* The same of the files to validate on. */
+qkv_status qkv_run_understood_valid(qkv_run *r);
 
 /* ---- estimate.c ---- */
 
