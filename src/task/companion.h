@@ -49,7 +49,7 @@ typedef struct qkv_companion {
     qkv_status (*learn)(const qkv_encoded *train, const qkv_config *c, const char *path);
 } qkv_companion;
 
-extern const qkv_companion qkv_companion_ngrams, qkv_companion_shortlist;
+extern const qkv_companion qkv_companion_ngrams, qkv_companion_shortlist, qkv_companion_threshold;
 
 /* The i-th companion that a model of this configuration has; NULL past the last. */
 const qkv_companion *qkv_companion_at(const qkv_config *c, int i);

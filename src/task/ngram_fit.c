@@ -17,6 +17,8 @@
  * few classes with many, the mean of the two solutions mostly better than either
  * (docs/RESULTS.md), and no dearer in use: one table.
  *
+ * A text of several labels counts in each of their classes.
+ *
  * A number t is told by ridge regression (squared error in the place of the slack, α of any sign)
  * on what is rare:
  *     minimise ½ |u|² + C Σ_i (t_i − u·x̃_i)²
@@ -90,8 +92,9 @@ static qkv_ngram_text text_of(const fit *f, int64_t i, qkv_cells *truth) {
     const qkv_encoded *data = f->in->train;
     if (i >= data->n) i -= data->n, data = f->in->held_out;
     qkv_ngram_text text = {0};
-    *truth =
-        f->ridge ? qkv_encoded_cells(data, QKV_COLUMN_VALUE, i) : (qkv_cells){&data->label[i], 1};
+    *truth = f->ridge             ? qkv_encoded_cells(data, QKV_COLUMN_VALUE, i)
+             : f->config->several ? qkv_encoded_cells(data, QKV_COLUMN_LABELS, i)
+                                  : (qkv_cells){&data->label[i], 1};
     text.ids = qkv_encoded_ids(data, i, 0, &text.n);
     text.chars = qkv_encoded_cells(data, QKV_COLUMN_CHARS, i);
     return text;
@@ -342,7 +345,8 @@ static void solve_text(fit *f, int64_t i) {
     for (int kind = 0; kind < KINDS; rows += text->shared[kind++])
         add_rows(f->w, pitch, rows, text->shared[kind], text->each[kind], score);
     const real cost =
-        (real)spec->ngram_cost * (spec->class_weights ? spec->class_weights[text->truth.at[0]] : 1);
+        (real)spec->ngram_cost *
+        (spec->class_weights && text->truth.n ? spec->class_weights[text->truth.at[0]] : 1);
     const real slack = 1 / (2 * cost), margin = f->ridge ? number_of(f, text) : 1;
     double most = 0;
     for (int64_t c = 0; c < f->solved; c++) {
@@ -468,7 +472,7 @@ static qkv_status fit_ngrams(const qkv_fit *in) {
              .ridge = qkv_shape_of(config->task).head == QKV_HEAD_NUMBER};
     f.all = in->train->n + (in->whole && in->held_out ? in->held_out->n : 0);
     f.n = f.all < ALPHAS / f.classes ? f.all : ALPHAS / f.classes;
-    f.solved = f.classes == 2 ? 1 : f.classes;
+    f.solved = f.classes == 2 && !config->several ? 1 : f.classes;
     f.pitch = f.solved == 1 ? 1 : (f.solved + LANES - 1) / LANES * LANES;
     const qkv_status status = fit_texts(&f);
     qkv_free(f.texts);
