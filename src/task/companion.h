@@ -28,7 +28,8 @@ typedef struct qkv_fit {
     const qkv_encoded *held_out; /* rows of the training data set aside; NULL: none */
     const qkv_batcher *valid;    /* what validation runs over; NULL: there is none */
     uint64_t seed;
-    bool whole;                     /* the rows held out are to be learned from too */
+    bool whole;    /* the rows held out are to be learned from too */
+    double *alone; /* weigh: the loss that the companion would have without the network */
     qkv_status (*tell)(void *user); /* reports progress; NULL: not wanted */
     void *user;
 } qkv_fit;
