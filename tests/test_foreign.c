@@ -105,8 +105,8 @@ static bool compare(const one_case *c, const char *name, const qkv_tensor *y) {
     if (qkv_tape_status(&tape) != QKV_OK) fail_msg("%s: %s", c->folder, qkv_error());
     assert_int_equal(t->elements, y->rows * y->cols);
     float *wanted = qkv_alloc((size_t)t->elements * sizeof *wanted);
-    real *a = qkv_alloc((size_t)t->elements * sizeof *a), *b = qkv_alloc((size_t)t->elements *
-                                                                        sizeof *b);
+    real *a = qkv_alloc((size_t)t->elements * sizeof *a),
+         *b = qkv_alloc((size_t)t->elements * sizeof *b);
     assert_ok(qkv_stored_to_float(t, wanted));
     for (int64_t i = 0; i < t->elements; i++) {
         a[i] = y->data[i / y->cols * y->ld + i % y->cols];

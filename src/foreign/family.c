@@ -120,11 +120,10 @@ static qkv_status read_row(const qkv_key_rule *row, qkv_json_at keys, qkv_config
     char value[VALUE_BYTES];
     qkv_json_at at;
     if (!row->ours && !row->means) return QKV_OK;
-    const bool there = qkv_json_member(keys, row->theirs, &at) &&
-                       qkv_json_kind_of(at) != QKV_JSON_NULL;
+    const bool there =
+        qkv_json_member(keys, row->theirs, &at) && qkv_json_kind_of(at) != QKV_JSON_NULL;
     if (!there) {
-        if (!row->absent)
-            return qkv_fail(QKV_BAD_FILE, "there is no \"%s\"", row->theirs);
+        if (!row->absent) return qkv_fail(QKV_BAD_FILE, "there is no \"%s\"", row->theirs);
         return apply(row, row->absent, config);
     }
     if (!text_of(at, value))
@@ -168,8 +167,7 @@ static qkv_status class_of(const qkv_family *family, qkv_json_at keys, bool sent
     const char *name;
     size_t len;
     *out = family->classes;
-    if (sentence || !qkv_json_member(keys, "architectures", &list) ||
-        !qkv_json_first(list, &at))
+    if (sentence || !qkv_json_member(keys, "architectures", &list) || !qkv_json_first(list, &at))
         return QKV_OK;
     qkv_json_string(at, &name, &len);
     for (const qkv_class_row *row = family->classes; row->ends; row++) {
@@ -188,8 +186,8 @@ static qkv_status count_classes(qkv_json_at keys, qkv_config *config) {
     qkv_json_at labels;
     if (!qkv_has_labels(qkv_shape_of(config->task))) return QKV_OK;
     config->classes = 2;
-    if (qkv_json_member(keys, "id2label", &labels) &&
-        qkv_json_kind_of(labels) == QKV_JSON_OBJECT && qkv_json_count(labels))
+    if (qkv_json_member(keys, "id2label", &labels) && qkv_json_kind_of(labels) == QKV_JSON_OBJECT &&
+        qkv_json_count(labels))
         config->classes = (int64_t)qkv_json_count(labels);
     else
         QKV_TRY(qkv_json_get_int(keys, "num_labels", false, 1, 1000000, &config->classes));
@@ -215,86 +213,85 @@ qkv_status qkv_family_configure(const qkv_family *family, qkv_json_at keys, bool
 
 /* ---- keys that every family may have ---- */
 
-const qkv_key_rule qkv_keys_common[] = {
-    {.theirs = "architectures"},
-    {.theirs = "model_type"},
-    {.theirs = "_name_or_path"},
-    {.theirs = "_num_labels"},
-    {.theirs = "transformers_version"},
-    {.theirs = "torch_dtype"},
-    {.theirs = "dtype"},
-    {.theirs = "id2label"},
-    {.theirs = "label2id"},
-    {.theirs = "num_labels"},
-    {.theirs = "problem_type"},
-    {.theirs = "finetuning_task"},
-    {.theirs = "language"},
-    {.theirs = "name"},
-    /* how it is trained and run */
-    {.theirs = "initializer_range"},
-    {.theirs = "initializer_factor"},
-    {.theirs = "gradient_checkpointing"},
-    {.theirs = "use_cache"},
-    {.theirs = "output_past"},
-    {.theirs = "output_attentions"},
-    {.theirs = "output_hidden_states"},
-    {.theirs = "return_dict"},
-    {.theirs = "torchscript"},
-    {.theirs = "pruned_heads"},
-    {.theirs = "use_bfloat16"},
-    {.theirs = "chunk_size_feed_forward"},
-    {.theirs = "attn_implementation"},
-    {.theirs = "_attn_implementation"},
-    {.theirs = "_attn_implementation_autoset"},
-    {.theirs = "pretraining_tp"},
-    {.theirs = "pad_token_id"},
-    {.theirs = "bos_token_id"},
-    {.theirs = "eos_token_id"},
-    {.theirs = "sep_token_id"},
-    {.theirs = "cls_token_id"},
-    {.theirs = "mask_token_id"},
-    {.theirs = "decoder_start_token_id"},
-    {.theirs = "forced_bos_token_id"},
-    {.theirs = "forced_eos_token_id"},
-    {.theirs = "classifier_dropout"},
-    {.theirs = "sentence_transformers"},
-    {.theirs = "sbert_ce_default_activation_function"},
-    /* what would make another model of it */
-    {.theirs = "is_decoder"},
-    {.theirs = "is_encoder_decoder"},
-    {.theirs = "add_cross_attention"},
-    {.theirs = "cross_attention_hidden_size"},
-    /* how text is generated, as versions before 4.26 kept it */
-    {.theirs = "task_specific_params"},
-    {.theirs = "max_length"},
-    {.theirs = "min_length"},
-    {.theirs = "do_sample"},
-    {.theirs = "early_stopping"},
-    {.theirs = "num_beams"},
-    {.theirs = "num_beam_groups"},
-    {.theirs = "diversity_penalty"},
-    {.theirs = "temperature"},
-    {.theirs = "top_k"},
-    {.theirs = "top_p"},
-    {.theirs = "typical_p"},
-    {.theirs = "repetition_penalty"},
-    {.theirs = "length_penalty"},
-    {.theirs = "no_repeat_ngram_size"},
-    {.theirs = "encoder_no_repeat_ngram_size"},
-    {.theirs = "bad_words_ids"},
-    {.theirs = "num_return_sequences"},
-    {.theirs = "output_scores"},
-    {.theirs = "return_dict_in_generate"},
-    {.theirs = "remove_invalid_values"},
-    {.theirs = "exponential_decay_length_penalty"},
-    {.theirs = "suppress_tokens"},
-    {.theirs = "begin_suppress_tokens"},
-    {.theirs = "tokenizer_class"},
-    {.theirs = "prefix"},
-    {.theirs = "summary_type"},
-    {.theirs = "summary_use_proj"},
-    {.theirs = "summary_activation"},
-    {.theirs = "summary_proj_to_labels"},
-    {.theirs = "summary_first_dropout"},
-    {.theirs = "tf_legacy_loss"},
-    {0}};
+const qkv_key_rule qkv_keys_common[] = {{.theirs = "architectures"},
+                                        {.theirs = "model_type"},
+                                        {.theirs = "_name_or_path"},
+                                        {.theirs = "_num_labels"},
+                                        {.theirs = "transformers_version"},
+                                        {.theirs = "torch_dtype"},
+                                        {.theirs = "dtype"},
+                                        {.theirs = "id2label"},
+                                        {.theirs = "label2id"},
+                                        {.theirs = "num_labels"},
+                                        {.theirs = "problem_type"},
+                                        {.theirs = "finetuning_task"},
+                                        {.theirs = "language"},
+                                        {.theirs = "name"},
+                                        /* how it is trained and run */
+                                        {.theirs = "initializer_range"},
+                                        {.theirs = "initializer_factor"},
+                                        {.theirs = "gradient_checkpointing"},
+                                        {.theirs = "use_cache"},
+                                        {.theirs = "output_past"},
+                                        {.theirs = "output_attentions"},
+                                        {.theirs = "output_hidden_states"},
+                                        {.theirs = "return_dict"},
+                                        {.theirs = "torchscript"},
+                                        {.theirs = "pruned_heads"},
+                                        {.theirs = "use_bfloat16"},
+                                        {.theirs = "chunk_size_feed_forward"},
+                                        {.theirs = "attn_implementation"},
+                                        {.theirs = "_attn_implementation"},
+                                        {.theirs = "_attn_implementation_autoset"},
+                                        {.theirs = "pretraining_tp"},
+                                        {.theirs = "pad_token_id"},
+                                        {.theirs = "bos_token_id"},
+                                        {.theirs = "eos_token_id"},
+                                        {.theirs = "sep_token_id"},
+                                        {.theirs = "cls_token_id"},
+                                        {.theirs = "mask_token_id"},
+                                        {.theirs = "decoder_start_token_id"},
+                                        {.theirs = "forced_bos_token_id"},
+                                        {.theirs = "forced_eos_token_id"},
+                                        {.theirs = "classifier_dropout"},
+                                        {.theirs = "sentence_transformers"},
+                                        {.theirs = "sbert_ce_default_activation_function"},
+                                        /* what would make another model of it */
+                                        {.theirs = "is_decoder"},
+                                        {.theirs = "is_encoder_decoder"},
+                                        {.theirs = "add_cross_attention"},
+                                        {.theirs = "cross_attention_hidden_size"},
+                                        /* how text is generated, as versions before 4.26 kept it */
+                                        {.theirs = "task_specific_params"},
+                                        {.theirs = "max_length"},
+                                        {.theirs = "min_length"},
+                                        {.theirs = "do_sample"},
+                                        {.theirs = "early_stopping"},
+                                        {.theirs = "num_beams"},
+                                        {.theirs = "num_beam_groups"},
+                                        {.theirs = "diversity_penalty"},
+                                        {.theirs = "temperature"},
+                                        {.theirs = "top_k"},
+                                        {.theirs = "top_p"},
+                                        {.theirs = "typical_p"},
+                                        {.theirs = "repetition_penalty"},
+                                        {.theirs = "length_penalty"},
+                                        {.theirs = "no_repeat_ngram_size"},
+                                        {.theirs = "encoder_no_repeat_ngram_size"},
+                                        {.theirs = "bad_words_ids"},
+                                        {.theirs = "num_return_sequences"},
+                                        {.theirs = "output_scores"},
+                                        {.theirs = "return_dict_in_generate"},
+                                        {.theirs = "remove_invalid_values"},
+                                        {.theirs = "exponential_decay_length_penalty"},
+                                        {.theirs = "suppress_tokens"},
+                                        {.theirs = "begin_suppress_tokens"},
+                                        {.theirs = "tokenizer_class"},
+                                        {.theirs = "prefix"},
+                                        {.theirs = "summary_type"},
+                                        {.theirs = "summary_use_proj"},
+                                        {.theirs = "summary_activation"},
+                                        {.theirs = "summary_proj_to_labels"},
+                                        {.theirs = "summary_first_dropout"},
+                                        {.theirs = "tf_legacy_loss"},
+                                        {0}};

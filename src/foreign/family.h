@@ -26,9 +26,10 @@ typedef enum qkv_tensor_how {
     QKV_TENSOR_BARE = 1, /* one tensor of just these names; else the names get .weight and .bias,
                             as far as our model has them */
     QKV_TENSOR_TRANSPOSED = 2,
-    QKV_TENSOR_HEAD = 4,     /* of a head, which the task may do without */
-    QKV_TENSOR_SKIPS = 8,    /* begins with rows that no token uses (qkv_family_facts.skip) */
-    QKV_TENSOR_PLUS_ONE = 16 /* ours is theirs + 1 */
+    QKV_TENSOR_HEAD = 4,      /* of a head, which the task may do without */
+    QKV_TENSOR_SKIPS = 8,     /* begins with rows that no token uses (qkv_family_facts.skip) */
+    QKV_TENSOR_PLUS_ONE = 16, /* ours is theirs + 1 */
+    QKV_TENSOR_EITHER = 32    /* another row gives the same where this one has no tensor */
 } qkv_tensor_how;
 
 /* In names %d is the number of the layer; "~" at the beginning stands for the family's prefix, which
@@ -38,7 +39,8 @@ typedef struct qkv_tensor_rule {
     qkv_slice slice;
     unsigned how;
 } qkv_tensor_rule;
-#define TENSOR(its_name, our_name, ...) {.theirs = its_name, .ours = our_name, __VA_ARGS__}
+#define TENSOR(its_name, our_name, ...)                                                            \
+    { .theirs = its_name, .ours = our_name, __VA_ARGS__ }
 
 /* ---- keys ---- */
 
@@ -49,7 +51,8 @@ typedef struct qkv_tensor_rule {
 typedef struct qkv_key_rule {
     const char *theirs, *ours, *absent, *means;
 } qkv_key_rule;
-#define KEY(its_name, our_name, ...) {.theirs = its_name, .ours = our_name, __VA_ARGS__}
+#define KEY(its_name, our_name, ...)                                                               \
+    { .theirs = its_name, .ours = our_name, __VA_ARGS__ }
 
 /* The classes of models that a family comes in, by how their names end: which task that is. */
 typedef struct qkv_class_row {
@@ -99,5 +102,10 @@ extern const qkv_key_rule qkv_keys_common[];
 /* Keys and tensors of all that are built like BERT. */
 extern const qkv_key_rule qkv_keys_bert[];
 extern const qkv_tensor_rule qkv_tensors_bert[];
+
+/* Keys of RoPE and of windows, and what they say (family_positions.c). */
+extern const qkv_key_rule qkv_keys_rope[];
+qkv_status qkv_family_rope(qkv_json_at keys, qkv_config *config);
+qkv_status qkv_family_window(qkv_json_at keys, qkv_config *config);
 
 #endif

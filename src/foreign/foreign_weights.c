@@ -21,8 +21,9 @@ typedef struct plan {
     const qkv_foreign *f;
     qkv_container *c;
     qkv_params *params;
-    qkv_config sizes; /* of the file */
-    bool whole, prefixed; /* everything must be there and fit; names have the family's prefix */
+    qkv_config sizes;       /* of the file */
+    bool whole, prefixed;   /* everything must be there and fit; names have the family's prefix */
+    const qkv_stored *head; /* a map to the vocabulary that our model has not */
     QKV_VEC(piece) pieces;
 } plan;
 
@@ -35,12 +36,9 @@ static void place(const qkv_config *c, qkv_slice slice, piece *p) {
     const int64_t q = c->heads * c->d_head, kv = c->kv_heads * c->d_head, all = rows_of(p->to);
     const struct {
         int64_t first, rows;
-    } at[] = {[QKV_SLICE_ALL] = {0, all},
-              [QKV_SLICE_Q] = {0, q},
-              [QKV_SLICE_K] = {q, kv},
-              [QKV_SLICE_V] = {q + kv, kv},
-              [QKV_SLICE_FIRST] = {0, all / 2},
-              [QKV_SLICE_LAST] = {all / 2, all - all / 2}};
+    } at[] = {[QKV_SLICE_ALL] = {0, all},       [QKV_SLICE_Q] = {0, q},
+              [QKV_SLICE_K] = {q, kv},          [QKV_SLICE_V] = {q + kv, kv},
+              [QKV_SLICE_FIRST] = {0, all / 2}, [QKV_SLICE_LAST] = {all / 2, all - all / 2}};
     p->first = at[slice].first;
     p->rows = at[slice].rows;
     p->cols = p->to->spec.vector ? 1 : p->to->spec.cols;
@@ -99,7 +97,7 @@ static qkv_status add_piece(plan *p, const qkv_tensor_rule *row, qkv_param *to, 
     qkv_foreign_tensor *t = look(p, row->theirs, layer, suffix);
     if (!t) {
         char name[QKV_NAME_BYTES];
-        if (!p->whole || (row->how & QKV_TENSOR_HEAD)) return QKV_OK;
+        if (!p->whole || (row->how & (QKV_TENSOR_HEAD | QKV_TENSOR_EITHER))) return QKV_OK;
         spell(p, row->theirs, layer, suffix, name);
         return qkv_fail(QKV_BAD_FILE, "there is no tensor %s", name);
     }
@@ -121,7 +119,26 @@ static qkv_status add_piece(plan *p, const qkv_tensor_rule *row, qkv_param *to, 
  * nothing. */
 static void pass_over(plan *p, const qkv_tensor_rule *row, int layer, const char *suffix) {
     qkv_foreign_tensor *t = look(p, row->theirs, layer, suffix);
-    if (t && (!row->ours || (row->how & QKV_TENSOR_HEAD))) t->used = true;
+    if (!t || (row->ours && !(row->how & QKV_TENSOR_HEAD))) return;
+    t->used = true;
+    if (!row->ours || strcmp(suffix, ".bias") == 0) return;
+    if (!strcmp(row->ours, "head") || !strcmp(row->ours, "head.weight")) p->head = &t->stored;
+}
+
+/* A map to the vocabulary that is there although it is tied must be the table that it is tied to. */
+static qkv_status check_tied(const plan *p) {
+    const qkv_config *c = &p->sizes;
+    if (!p->whole || !p->head || !c->tie || qkv_shape_of(c->task).head != QKV_HEAD_VOCAB)
+        return QKV_OK;
+    for (size_t i = 0; i < p->pieces.n; i++) {
+        const qkv_stored *s = p->pieces.at[i].from;
+        if (s->dtype == p->head->dtype && s->bytes == p->head->bytes &&
+            !memcmp(s->data, p->head->data, s->bytes))
+            return QKV_OK;
+    }
+    return qkv_fail(QKV_BAD_FILE,
+                    "the tensor %s is not the table of words, although config.json ties the two",
+                    p->head->name);
 }
 
 /* One row with one suffix, for every layer. */
@@ -163,9 +180,10 @@ static qkv_status check_filled(const plan *p) {
 static qkv_status check_used(const plan *p) {
     for (size_t i = 0; i < p->c->tensors.n; i++)
         if (!p->c->tensors.at[i].used)
-            return qkv_fail(QKV_BAD_FILE,
-                            "the tensor %.200s is not known for %s: a kind of model that is not read",
-                            p->c->tensors.at[i].stored.name, p->f->family->name);
+            return qkv_fail(
+                QKV_BAD_FILE,
+                "the tensor %.200s is not known for %s: a kind of model that is not read",
+                p->c->tensors.at[i].stored.name, p->f->family->name);
     return QKV_OK;
 }
 
@@ -182,6 +200,7 @@ static qkv_status lay_out(plan *p) {
             }
         }
     if (p->whole) QKV_TRY(check_filled(p));
+    QKV_TRY(check_tied(p));
     return check_used(p);
 }
 

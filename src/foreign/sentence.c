@@ -84,8 +84,7 @@ static qkv_status read_module(const char *folder, qkv_json_at module, int64_t in
         return qkv_fail(QKV_BAD_FILE, "the module \"%.*s\" is not implemented",
                         (int)(type.len < 60 ? type.len : 60), type.data);
     char name[256];
-    if (path.len > 200 || memchr(path.data, '/', path.len) || path.len == 0 ||
-        path.data[0] == '.')
+    if (path.len > 200 || memchr(path.data, '/', path.len) || path.len == 0 || path.data[0] == '.')
         return qkv_fail(QKV_BAD_FILE, "\"%.*s\" is no folder beside the file",
                         (int)(path.len < 60 ? path.len : 60), path.data);
     snprintf(name, sizeof name, "%.*s/config.json", (int)path.len, path.data);

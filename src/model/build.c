@@ -27,6 +27,8 @@ static qkv_position_spec position_spec(const qkv_config *c, bool causal, int64_t
         .causal = causal,
         .base = rope ? c->rope_base : c->sinusoidal_base,
         .pairing = (qkv_pairing)(rope ? c->rope_pairing : c->sinusoidal_pairing),
+        .rates = (qkv_wave_rates)c->sinusoidal_rates,
+        .first = c->sinusoidal_first,
         .distance = (int32_t)(t5 ? c->t5_distance : c->rel_distance),
         .buckets = (int32_t)c->t5_buckets,
     };

@@ -31,6 +31,9 @@ bool qkv_position_has(qkv_position_kind kind, qkv_position_trait trait);
 typedef enum qkv_pairing { QKV_PAIRING_ADJACENT, QKV_PAIRING_HALVES } qkv_pairing;
 extern const char *const qkv_pairing_names[];
 
+typedef enum qkv_wave_rates { QKV_RATES_PAPER, QKV_RATES_SPREAD } qkv_wave_rates;
+extern const char *const qkv_wave_rates_names[];
+
 typedef struct qkv_position_spec {
     qkv_position_kind kind;
     int64_t d_model, d_head, max_len;
@@ -38,6 +41,8 @@ typedef struct qkv_position_spec {
     bool causal;
     double base; /* sinusoidal, RoPE */
     qkv_pairing pairing;
+    qkv_wave_rates rates; /* sinusoidal: of the wavelengths, and the position of the first token */
+    int64_t first;
     int32_t distance; /* relative, structural: clipped to it; T5: the last bucket begins there */
     int32_t buckets;  /* T5 */
 } qkv_position_spec;
