@@ -29,7 +29,8 @@ typedef enum qkv_tensor_how {
     QKV_TENSOR_HEAD = 4,      /* of a head, which the task may do without */
     QKV_TENSOR_SKIPS = 8,     /* begins with rows that no token uses (qkv_family_facts.skip) */
     QKV_TENSOR_PLUS_ONE = 16, /* ours is theirs + 1 */
-    QKV_TENSOR_EITHER = 32    /* another row gives the same where this one has no tensor */
+    QKV_TENSOR_EITHER = 32,   /* another row gives the same where this one has no tensor */
+    QKV_TENSOR_BY_HEAD = 64   /* queries, keys and values of each head lie together */
 } qkv_tensor_how;
 
 /* In names %d is the number of the layer; "~" at the beginning stands for the family's prefix, which
@@ -107,5 +108,6 @@ extern const qkv_tensor_rule qkv_tensors_bert[];
 extern const qkv_key_rule qkv_keys_rope[];
 qkv_status qkv_family_rope(qkv_json_at keys, qkv_config *config);
 qkv_status qkv_family_window(qkv_json_at keys, qkv_config *config);
+qkv_status qkv_family_layer_types(qkv_json_at keys, qkv_config *config);
 
 #endif

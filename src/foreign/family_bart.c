@@ -38,30 +38,29 @@ static const qkv_tensor_rule head[] = {
     TENSOR("lm_head", "head", .how = QKV_TENSOR_HEAD),
     {0}};
 
-static const qkv_key_rule keys[] = {
-    KEY("vocab_size", "vocab_size"),
-    KEY("d_model", "d_model"),
-    KEY("encoder_layers", "encoder_layers"),
-    KEY("decoder_layers", "decoder_layers"),
-    KEY("encoder_attention_heads", "heads"),
-    KEY("encoder_ffn_dim", "d_ff"),
-    KEY("max_position_embeddings", "max_len"),
-    KEY("dropout", "dropout", .absent = "0.1"),
-    KEY("attention_dropout", "attention_dropout", .absent = "0"),
-    KEY("scale_embedding", "embedding_scale", .absent = "false"),
-    KEY("tie_word_embeddings", "tie", .absent = "true"),
-    KEY("decoder_attention_heads", NULL),
-    KEY("decoder_ffn_dim", NULL),
-    KEY("num_hidden_layers", NULL),
-    KEY("activation_dropout", NULL),
-    KEY("encoder_layerdrop", NULL),
-    KEY("decoder_layerdrop", NULL),
-    KEY("init_std", NULL),
-    KEY("classif_dropout", NULL),
-    {0}};
+static const qkv_key_rule keys[] = {KEY("vocab_size", "vocab_size"),
+                                    KEY("d_model", "d_model"),
+                                    KEY("encoder_layers", "encoder_layers"),
+                                    KEY("decoder_layers", "decoder_layers"),
+                                    KEY("encoder_attention_heads", "heads"),
+                                    KEY("encoder_ffn_dim", "d_ff"),
+                                    KEY("max_position_embeddings", "max_len"),
+                                    KEY("dropout", "dropout", .absent = "0.1"),
+                                    KEY("attention_dropout", "attention_dropout", .absent = "0"),
+                                    KEY("scale_embedding", "embedding_scale", .absent = "false"),
+                                    KEY("tie_word_embeddings", "tie", .absent = "true"),
+                                    KEY("decoder_attention_heads", NULL),
+                                    KEY("decoder_ffn_dim", NULL),
+                                    KEY("num_hidden_layers", NULL),
+                                    KEY("activation_dropout", NULL),
+                                    KEY("encoder_layerdrop", NULL),
+                                    KEY("decoder_layerdrop", NULL),
+                                    KEY("init_std", NULL),
+                                    KEY("classif_dropout", NULL),
+                                    {0}};
 
-#define ACTIVATION(usual) KEY("activation_function", "activation", .absent = usual,                \
-                              .means = QKV_ACTIVATIONS)
+#define ACTIVATION(usual)                                                                          \
+    KEY("activation_function", "activation", .absent = usual, .means = QKV_ACTIVATIONS)
 
 static const qkv_class_row classes[] = {
     {"ForConditionalGeneration", "task=translate"}, {"MTModel", "task=translate"}, {0}};
@@ -88,20 +87,16 @@ static qkv_status settle_sines(qkv_json_at at, qkv_config *config, qkv_family_fa
     return same_sizes(at, config);
 }
 
-static const qkv_key_rule bart_keys[] = {ACTIVATION("gelu"),
-                                         KEY("normalize_before", NULL, .absent = "false",
-                                             .means = "false"),
-                                         KEY("normalize_embedding", NULL, .absent = "true",
-                                             .means = "true"),
-                                         KEY("add_final_layer_norm", NULL, .absent = "false",
-                                             .means = "false"),
-                                         KEY("add_bias_logits", NULL),
-                                         KEY("static_position_embeddings", NULL, .absent = "false",
-                                             .means = "false"),
-                                         KEY("extra_pos_embeddings", NULL, .absent = "2",
-                                             .means = "2"),
-                                         KEY("force_bos_token_to_be_generated", NULL),
-                                         {0}};
+static const qkv_key_rule bart_keys[] = {
+    ACTIVATION("gelu"),
+    KEY("normalize_before", NULL, .absent = "false", .means = "false"),
+    KEY("normalize_embedding", NULL, .absent = "true", .means = "true"),
+    KEY("add_final_layer_norm", NULL, .absent = "false", .means = "false"),
+    KEY("add_bias_logits", NULL),
+    KEY("static_position_embeddings", NULL, .absent = "false", .means = "false"),
+    KEY("extra_pos_embeddings", NULL, .absent = "2", .means = "2"),
+    KEY("force_bos_token_to_be_generated", NULL),
+    {0}};
 
 const qkv_family qkv_family_bart = {
     .name = "BART",
@@ -114,19 +109,15 @@ const qkv_family qkv_family_bart = {
     .settle = settle_learned,
 };
 
-static const qkv_key_rule mbart_keys[] = {ACTIVATION("gelu"),
-                                          KEY("normalize_before", NULL, .absent = "true",
-                                              .means = "true"),
-                                          KEY("normalize_embedding", NULL, .absent = "true",
-                                              .means = "true"),
-                                          KEY("add_final_layer_norm", NULL, .absent = "true",
-                                              .means = "true"),
-                                          KEY("add_bias_logits", NULL),
-                                          KEY("static_position_embeddings", NULL, .absent = "false",
-                                              .means = "false"),
-                                          KEY("extra_pos_embeddings", NULL, .absent = "2",
-                                              .means = "2"),
-                                          {0}};
+static const qkv_key_rule mbart_keys[] = {
+    ACTIVATION("gelu"),
+    KEY("normalize_before", NULL, .absent = "true", .means = "true"),
+    KEY("normalize_embedding", NULL, .absent = "true", .means = "true"),
+    KEY("add_final_layer_norm", NULL, .absent = "true", .means = "true"),
+    KEY("add_bias_logits", NULL),
+    KEY("static_position_embeddings", NULL, .absent = "false", .means = "false"),
+    KEY("extra_pos_embeddings", NULL, .absent = "2", .means = "2"),
+    {0}};
 
 const qkv_family qkv_family_mbart = {
     .name = "mBART",

@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const char *const qkv_arch_names[] = {"transformer", "lstm", "gru", NULL};
-static const char *const qkv_norm_place_names[] = {"pre", "post", NULL};
+static const char *const qkv_norm_place_names[] = {"pre", "post", "both", NULL};
 const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
-static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", NULL};
+static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", "gelu", NULL};
 
 /* Index 0 stands for what the encoder uses, k + 1 for kind k. */
 static const char *const qkv_decoder_position_names[] = {"same",
@@ -69,12 +69,14 @@ static void derive(qkv_config *c) {
      * vectors */
     if (!c->d_ff) c->d_ff = gated ? (8 * c->d_model / 3 + 15) / 16 * 16 : 4 * c->d_model;
     if (!c->d_state) c->d_state = c->d_model;
+    if (!c->d_embedding) c->d_embedding = c->d_model;
+    if (!c->rope_width) c->rope_width = c->d_head;
     if (!c->ngram_buckets) c->ngram_buckets = 1 << 18;
     if (c->ngram_chars < 0) c->ngram_chars = 0;
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (c->embedding_dropout < 0) c->embedding_dropout = c->dropout;
     if (c->init == QKV_INIT_SCHEME_AUTO)
-        c->init = c->norm == QKV_NORM_PRE ? QKV_INIT_SCHEME_NORMAL : QKV_INIT_SCHEME_XAVIER;
+        c->init = c->norm == QKV_NORM_POST ? QKV_INIT_SCHEME_XAVIER : QKV_INIT_SCHEME_NORMAL;
 }
 
 static qkv_status check_transformer(const qkv_config *c) {
@@ -88,6 +90,12 @@ static qkv_status check_transformer(const qkv_config *c) {
             QKV_USAGE,
             "heads (%lld) is not a multiple of kv_heads (%lld), so they do not form groups",
             (long long)c->heads, (long long)c->kv_heads);
+    if (c->d_embedding != c->d_model && c->tie && !c->head_transform &&
+        qkv_shape_of(c->task).head == QKV_HEAD_VOCAB)
+        return qkv_fail(QKV_USAGE,
+                        "tie=true needs rows as wide as the embedding table (d_embedding, %lld): "
+                        "set head_transform=true, tie=false or d_embedding=0",
+                        (long long)c->d_embedding);
     return QKV_OK;
 }
 

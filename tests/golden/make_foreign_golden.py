@@ -23,12 +23,17 @@ DISTIL = dict(vocab_size=VOCAB, dim=WIDTH, n_layers=2, n_heads=4, hidden_dim=FF,
 DECODER = dict(ENCODER, num_key_value_heads=2, max_position_embeddings=64)
 BOTH = dict(vocab_size=VOCAB, d_model=WIDTH, encoder_layers=2, decoder_layers=1, encoder_attention_heads=4,
             decoder_attention_heads=4, encoder_ffn_dim=FF, decoder_ffn_dim=FF, max_position_embeddings=20)
+MARKS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
 T5 = dict(vocab_size=VOCAB, d_model=WIDTH, d_kv=8, d_ff=FF, num_layers=1, num_decoder_layers=2, num_heads=2,
           relative_attention_num_buckets=8, relative_attention_max_distance=10, decoder_start_token_id=0)
 
 
 def sized(base, **more):
     return dict(base, **more)
+
+
+def rope(kind, **more):
+    return dict(rope_type=kind, rope_theta=10000.0, factor=4.0, **more)
 
 
 # name: (configuration, class)
@@ -62,6 +67,33 @@ CASES = {
                               scale_embedding=True, **BOTH), T.MarianMTModel),
     'm2m-100': (T.M2M100Config(scale_embedding=True, activation_function='relu', **BOTH),
                 T.M2M100ForConditionalGeneration),
+    'electra': (T.ElectraConfig(embedding_size=10, **ENCODER), T.ElectraModel),
+    'electra-mlm': (T.ElectraConfig(embedding_size=10, **ENCODER), T.ElectraForMaskedLM),
+    'electra-classes': (T.ElectraConfig(embedding_size=16, num_labels=2, **ENCODER),
+                        T.ElectraForSequenceClassification),
+    'albert-mlm': (T.AlbertConfig(embedding_size=10, **sized(ENCODER, num_hidden_layers=3)), T.AlbertForMaskedLM),
+    'albert-classes': (T.AlbertConfig(embedding_size=10, num_labels=3, **ENCODER), T.AlbertForSequenceClassification),
+    'mpnet': (T.MPNetConfig(**ENCODER), T.MPNetModel),
+    'mpnet-mlm': (T.MPNetConfig(**ENCODER), T.MPNetForMaskedLM),
+    'modernbert-mlm': (T.ModernBertConfig(**sized(ENCODER, num_hidden_layers=4, max_position_embeddings=64), local_attention=4,
+                                          global_attn_every_n_layers=3, **MARKS), T.ModernBertForMaskedLM),
+    'gpt-neo': (T.GPTNeoConfig(vocab_size=VOCAB, hidden_size=WIDTH, num_layers=2, num_heads=4, intermediate_size=FF,
+                               attention_types=[[['global', 'local'], 1]], window_size=4, max_position_embeddings=20),
+                T.GPTNeoForCausalLM),
+    'gpt-neox': (T.GPTNeoXConfig(rotary_pct=0.5, **ENCODER), T.GPTNeoXForCausalLM),
+    'gpt-neox-one-by-one': (T.GPTNeoXConfig(rotary_pct=0.5, use_parallel_residual=False, **ENCODER),
+                            T.GPTNeoXForCausalLM),
+    'llama-linear': (T.LlamaConfig(rope_parameters=rope('linear'), **sized(DECODER, num_hidden_layers=1)),
+                     T.LlamaForCausalLM),
+    'llama3': (T.LlamaConfig(rope_parameters=rope('llama3', low_freq_factor=1.0, high_freq_factor=4.0,
+                                                  original_max_position_embeddings=8), **sized(DECODER, head_dim=8)),
+               T.LlamaForCausalLM),
+    'llama-yarn': (T.LlamaConfig(rope_parameters=rope('yarn', original_max_position_embeddings=8),
+                                 **sized(DECODER, head_dim=8, num_hidden_layers=1)), T.LlamaForCausalLM),
+    'qwen3': (T.Qwen3Config(head_dim=6, tie_word_embeddings=True, **DECODER), T.Qwen3ForCausalLM),
+    'gemma3': (T.Gemma3TextConfig(head_dim=6, sliding_window=4, query_pre_attn_scalar=9,
+                                  layer_types=['sliding_attention', 'sliding_attention', 'full_attention'],
+                                  **sized(DECODER, num_hidden_layers=3)), T.Gemma3ForCausalLM),
 }
 
 
