@@ -293,5 +293,6 @@ const qkv_key_rule qkv_keys_common[] = {{.theirs = "architectures"},
                                         {.theirs = "summary_activation"},
                                         {.theirs = "summary_proj_to_labels"},
                                         {.theirs = "summary_first_dropout"},
+    {.theirs = "summary_last_dropout"},
                                         {.theirs = "tf_legacy_loss"},
                                         {0}};
