@@ -28,7 +28,10 @@ static int show(const cli_args *a, const qkv_attention_parts *parts) {
     if (!path) {
         style.colour = *cli_style_for(stdout).bold != 0;
         style.columns = cli_columns(STDOUT_FILENO);
-        if (style.how == QKV_SHOW_TABLE) printf("%s\n%s\n\n", parts->title, parts->subtitle);
+        if (style.how == QKV_SHOW_TABLE) {
+            cli_say(stdout, 2, "%s", parts->title);
+            cli_say(stdout, 2, "%s\n", parts->subtitle);
+        }
     }
     const qkv_status status = qkv_attention_show(parts, &style, &text);
     return path ? cli_write_to(path, status, text) : cli_print(status, text);

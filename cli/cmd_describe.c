@@ -2,6 +2,9 @@
 #include "command.h"
 
 #include <string.h>
+#include <unistd.h>
+
+#include "terminal.h"
 
 enum { ALLOWED = 400 }; /* bytes of what is allowed for a key */
 
@@ -74,6 +77,23 @@ static void key_json(size_t i, const qkv_key *k, const char *standard, const cha
     fputs("  }", stdout);
 }
 
+/* Name and default, then what it is and what may be written, broken where the terminal ends. */
+static void key_row(const qkv_key *k, const char *standard, const char *range) {
+    const int columns = cli_columns(STDOUT_FILENO), indent = columns && columns < 60 ? 4 : 33;
+    cli_page p = {.out = stdout, .columns = columns, .indent = indent, .at = indent};
+    printf("%-20s %-12s", k->name, standard);
+    printf(indent < 33 ? "\n%*s" : "", indent, "");
+    cli_page_put(&p, k->help);
+    cli_page_put(&p, "\n");
+    for (const char *at = range; *at; at += strcspn(at, "|"), at += *at == '|') {
+        char one[ALLOWED];
+        const size_t n = strcspn(at, "|");
+        snprintf(one, sizeof one, "%.*s%s", (int)n, at, at[n] ? " | " : "");
+        cli_page_put(&p, one);
+    }
+    putchar('\n');
+}
+
 static int list_keys(bool json) {
     qkv_key k;
     char standard[CLI_KEY_DEFAULT], range[ALLOWED];
@@ -84,7 +104,7 @@ static int list_keys(bool json) {
         if (json)
             key_json(i, &k, standard, range);
         else
-            printf("%-20s %-12s %s\n%-33s %s\n", k.name, standard, k.help, "", range);
+            key_row(&k, standard, range);
     }
     if (json) fputs("\n]\n", stdout);
     return 0;

@@ -38,9 +38,10 @@ static int run(const cli_args *a) {
 const cli_command command_quantize = {
     .usage = "DIR OUT [options]",
     .examples = "qkv quantize reviews reviews-int8 --to int8 --data test.tsv\n",
-    .about = "Writes the model folder OUT, which all commands use as they use DIR. Matrices and "
-             "embeddings are\n"
-             "rounded, vectors are not. Products with integers round each row of activations to 8 "
+    .about = "Writes the model folder OUT, which all commands use as they use DIR. Matrices, "
+             "embeddings and\n"
+             "n-grams (those in 8 bits or 16) are rounded, vectors are not. Products with integers "
+             "round each row of activations to 8 "
              "bits, too.",
     CLI_OPTIONS(options),
     .min_rest = 2,

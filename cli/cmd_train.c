@@ -12,8 +12,8 @@ static const cli_option options[] = {
     {.name = "train",
      .kind = CLI_LIST,
      .value = "FILE",
-     .help = "training data: files (or source and target), packed or not; a folder with one folder "
-             "per class; - for stdin"},
+     .help = "data: files (or source and target), packed or not; a folder with one folder per "
+             "class; - for stdin"},
     {.name = "valid",
      .kind = CLI_LIST,
      .value = "FILE",

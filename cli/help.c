@@ -63,13 +63,18 @@ static void put_heading(const helper *h, const char *text, size_t n) {
 }
 
 static void put_row(const helper *h, const char *name, const char *summary) {
-    fprintf(h->out, "  %s%-12s%s ", h->s.accent, name, h->s.off);
+    const bool wide = strlen(name) > LIST_COLUMN - 3;
+    fprintf(h->out, "  %s%-*s%s", h->s.accent, wide ? 0 : LIST_COLUMN - 2, name, h->s.off);
+    if (wide) fprintf(h->out, "\n%*s", LIST_COLUMN, "");
     put(h, LIST_COLUMN, LIST_COLUMN, summary);
 }
 
 void cli_list_row(FILE *out, const char *name, const char *summary) {
-    cli_page p = {.out = out, .columns = cli_columns(fileno(out)), .indent = 13, .at = 13};
-    fprintf(out, "%-12s ", name);
+    enum { COLUMN = 13 };
+    cli_page p = {.out = out, .columns = cli_columns(fileno(out)), .indent = COLUMN, .at = COLUMN};
+    const bool wide = strlen(name) >= COLUMN;
+    fprintf(out, "%-*s", wide ? 0 : COLUMN, name);
+    if (wide) fprintf(out, "\n%*s", COLUMN, "");
     cli_page_put(&p, summary);
     putc('\n', out);
 }

@@ -2,6 +2,7 @@
 #include "command.h"
 #include "terminal.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static void put_step(const cli_live *l, pieces *line) {
     minutes(left, p->seconds_left - (l->terminal ? now() - l->step_at : 0));
     snprintf(piece[STEP], 64, "step %lld/%lld", (long long)p->step, (long long)p->steps);
     snprintf(piece[LOSS], 64, "loss %.4f", p->loss);
-    snprintf(piece[RIGHT], 64, "right %.1f %%", 100 * p->accuracy);
+    if (!isnan(p->accuracy)) snprintf(piece[RIGHT], 64, "right %.1f %%", 100 * p->accuracy);
     snprintf(piece[RATE], 64, "lr %.1e", p->lr);
     snprintf(piece[SPEED], 64, "%.0f tokens/s", p->tokens_per_s);
     if (p->share > 0) snprintf(piece[PEAK], 64, "%.0f %% of peak", 100 * p->share);
@@ -127,6 +128,7 @@ static void *keep_drawing(void *user) {
 
 void cli_live_begin(cli_live *l, bool quiet) {
     *l = (cli_live){.quiet = quiet, .terminal = isatty(STDERR_FILENO) != 0};
+    if (!l->terminal) l->last = now(); /* in a pipe short phases need no line */
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->end, NULL);
     l->drawing = !quiet;
@@ -184,13 +186,15 @@ static void show_valid(cli_live *l, const qkv_progress *p) {
     const bool narrow = l->terminal && cli_columns(STDERR_FILENO) <= WIDE;
     wipe(l);
     minutes(spent, p->seconds);
-    if (!l->table && narrow) fputs("    step  validation     right\n", stderr);
-    if (!l->table && !narrow)
-        fputs("    step  pass  training  validation     right    time\n", stderr);
+    const bool right = !isnan(p->accuracy); /* the task counts right answers */
+    if (!l->table)
+        fprintf(stderr, "    step%s  validation%s%s\n", narrow ? "" : "  pass  training",
+                right ? "     right" : "", narrow ? "" : "    time");
     l->table = true;
     fprintf(stderr, "%8lld  ", (long long)p->step);
     if (!narrow) fprintf(stderr, "%4lld  %8.4f  ", (long long)p->epoch + 1, p->train_loss);
-    fprintf(stderr, "%10.4f  %6.2f %%", p->loss, 100 * p->accuracy);
+    fprintf(stderr, "%10.4f", p->loss);
+    if (right) fprintf(stderr, "  %6.2f %%", 100 * p->accuracy);
     if (!narrow) fprintf(stderr, "  %6s", spent);
     fputs(p->best ? "  best\n" : "\n", stderr);
 }

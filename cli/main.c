@@ -49,7 +49,7 @@ int cli_print(qkv_status status, char *text) {
         qkv_text_free(text);
         return cli_fail(status);
     }
-    fputs(text, stdout);
+    cli_put_lines(stdout, text);
     qkv_text_free(text);
     return 0;
 }

@@ -100,6 +100,26 @@ static bool put_command(FILE *out, const char *text, int columns) {
     return true;
 }
 
+void cli_put_lines(FILE *out, const char *text) {
+    const int columns = cli_columns(fileno(out));
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = text + strcspn(text, "\n");
+        const size_t n = (size_t)(end - text);
+        char line[2048];
+        if (!columns || n >= sizeof line || memchr(text, '\033', n) ||
+            qkv_text_columns(text, n) <= columns) {
+            fwrite(text, 1, n + (*end == '\n'), out);
+            continue;
+        }
+        memcpy(line, text, n);
+        line[n] = 0;
+        cli_page p = {.out = out, .columns = columns, .indent = behind_label(line)};
+        if (p.indent > columns / 2) p.indent = 2;
+        cli_page_put(&p, line);
+        if (*end) putc('\n', out);
+    }
+}
+
 void cli_put_note(FILE *out, const char *text, int columns) {
     const char *end = strchr(text, '\n');
     if (columns && put_command(out, text, columns)) return;

@@ -32,6 +32,9 @@ void cli_page_put(cli_page *p, const char *text);
  * terminal. */
 void cli_say(FILE *out, int indent, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* A result of several lines: on a terminal those that are too wide go on below, behind their label. */
+void cli_put_lines(FILE *out, const char *text);
+
 /* A message of the library, such as "data      5,452 rows …": what does not fit goes on below,
  * behind the label. Lines of a text of several (a chart) are cut. columns 0: as it is. */
 void cli_put_note(FILE *out, const char *text, int columns);

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "data/survey.h"
 
+#include <math.h>
 #include <string.h>
 
 static void look_text(qkv_text t) {
@@ -19,6 +20,7 @@ static void look(const qkv_corpus *c) {
         assert(row->text.len > 0 && row->line > 0);
         assert(c->shape == QKV_CORPUS_LABELLED ? row->label >= 0 && row->label < c->labels.n
                                                : row->label == -1);
+        assert(isfinite(row->value) && (c->shape == QKV_CORPUS_RATED || row->value == 0));
         assert((row->second.data != NULL) == (c->rows[0].second.data != NULL));
     }
     for (int32_t k = 1; k < c->labels.n; k++)
@@ -51,6 +53,7 @@ void fuzz_rows(const uint8_t *data, size_t n) {
                             .paths = &path,
                             .n_paths = 1,
                             .format = formats[data[0] >> 2 & 3]};
+    if (data[0] & 0x40 && spec.shape == QKV_CORPUS_LABELLED) spec.shape = QKV_CORPUS_RATED;
     memcpy(spec.column, columns[data[0] >> 4 & 3], sizeof spec.column);
     qkv_corpus c, again;
     if (qkv_corpus_read(&c, &spec) != QKV_OK) return;

@@ -8,7 +8,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 [ -n "${RUNS:-}" ] && limit=-runs=$RUNS || limit=-max_total_time=${SECONDS_EACH:-60}
-command -v clang >/dev/null 2>&1 || { echo "fuzz: needs clang (Debian: apt-get install clang)" >&2; exit 1; }
+echo 'int main(void) { return 0; }' | clang -fopenmp -x c - -o /dev/null 2>/dev/null ||
+    { echo "fuzz: needs clang with its OpenMP (Debian: apt-get install clang libomp-dev)" >&2; exit 1; }
 targets=${*:-$(sed -n 's/^FUZZ(\([a-z_]*\)).*/\1/p' fuzz/fuzz.def)}
 compiler=clang
 command -v ccache >/dev/null 2>&1 && compiler="ccache clang"

@@ -53,7 +53,8 @@ QKV_API const char *qkv_version(void);
 
 /* Threads that calls from this thread use; 0 asks for every core this process may run on. Threads
  * come from OpenMP; on a shared machine set GOMP_SPINCOUNT=3000 in the environment (as the command
- * does), so that idle ones sleep. */
+ * does), so that idle ones sleep. A child made by fork() has one thread, once its parent has used
+ * several; no other thread of the parent may be within this library at that moment. */
 QKV_API void qkv_threads_set(int n);
 /* Whether large files of weights and data are mapped (true at first) or read into memory. A program
  * that reads a mapped file which another one cuts short is ended by SIGBUS, unless it handles that. */
@@ -331,8 +332,9 @@ typedef enum qkv_progress_kind {
 typedef struct qkv_progress {
     qkv_progress_kind kind;
     int64_t step, steps, epoch;
-    double loss, accuracy; /* a mean over targets; a share of them */
-    double lr, norm;       /* of the step; the gradient's norm before clipping */
+    double loss,
+        accuracy;    /* a mean over targets; a share of them, NaN where none are right or wrong */
+    double lr, norm; /* of the step; the gradient's norm before clipping */
     double tokens_per_s, gflops, seconds_left;
     double step_loss;  /* STEP: the mean over the targets of this step alone */
     double share;      /* STEP: of this machine's peak, measured at the start; PHASE: of the
@@ -345,9 +347,9 @@ typedef struct qkv_progress {
 
 /* A row of training data given in memory; what a task does not use stays zero. */
 typedef struct qkv_train_row {
-    qkv_text label;  /* classify */
+    qkv_text label;  /* classify; rate: the number, as text */
     qkv_text text;   /* valid UTF-8; translate: the source */
-    qkv_text second; /* translate: the target; classify: the second text of a pair */
+    qkv_text second; /* translate: the target; classify, rate: the second text of a pair */
 } qkv_train_row;
 
 /* Row i of the table of tasks that can be trained; false past its end. */
@@ -461,6 +463,11 @@ QKV_API qkv_status qkv_text_model_read_pairs(qkv_text_model *m);
  * from several threads with one model. */
 QKV_API qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n,
                                 float *probabilities);
+
+/* The number of each of n texts, by a model of the task "rate". May be called from several threads
+ * with one model. */
+QKV_API qkv_status qkv_rate(const qkv_text_model *m, const qkv_text *texts, size_t n,
+                            float *numbers);
 
 /* ---- labels of words ---- */
 
@@ -637,6 +644,9 @@ typedef struct qkv_head_statistics {
     double entropy;  /* of a query's weights, in bits; the mean over queries, as the others */
     double distance; /* |query − key| in tokens, weighted; NaN unless `self` */
     double peak;     /* largest weight */
+    /* 0 … 1, how much the head says: how far its queries' weights are from what all of them look at
+     * on average (bits of the largest possible), less the share that looks at one fixed distance */
+    double says;
 } qkv_head_statistics;
 QKV_API qkv_head_statistics qkv_attention_head(const qkv_attention_part *part, int32_t layer,
                                                int32_t head);
@@ -694,7 +704,9 @@ typedef struct qkv_evaluation {
     int64_t examples, left_out, cut; /* rows; without text; too long for the model */
     int64_t targets, right;          /* answers asked for (tokens, or rows), and right ones */
     int64_t bytes;                   /* of the texts that were to be predicted */
-    double loss, accuracy;           /* mean of nats per target; right / targets */
+    double loss, accuracy;           /* mean of nats per target (of models that rate: of squared
+                                        errors, that of the mean of the training rows being 1);
+                                        right / targets */
     double perplexity, bits_per_byte;
     size_t n_classes;
     const qkv_class_score *classes;
@@ -704,6 +716,9 @@ typedef struct qkv_evaluation {
     size_t n_types;
     const qkv_class_score *types;
     double span_precision, span_recall, span_f1;
+    /* models that rate: means of the squared and of the absolute error, correlations of the
+     * numbers and of their ranks with the true ones */
+    double mse, mae, pearson, spearman;
     const int64_t *confusion;       /* n_classes × n_classes: rows are true, columns answers */
     double bleu, chrf2, chrf2_plus; /* translators */
     const qkv_translation_score *translation; /* the same with all that belongs to it */

@@ -15,6 +15,7 @@ wants 0 "validation" "$qkv" train classify --train rows.tsv --out m $small --epo
 for f in config.json tokenizer.json model.safetensors README.md log.jsonl run.json result.json; do
     [ -e "m/$f" ] || fail "m/$f is missing"
 done
+grep -q "^memory    about [0-9]* MB$" err && grep -q "^time      about .* seconds in all, .* to come$" err || fail "no estimates"
 # Both losses of a validation are of the same kind: on rows that n-grams know by heart it is small.
 grep '"kind":"valid"' m/log.jsonl | head -1 | grep -q '"train_loss":[0-9.e-]*,"best":true}$' || fail "a validation's line in the log"
 # What only the training needed is gone, unless it is to be kept.

@@ -40,10 +40,10 @@ narrow
 cmp -s plain/model.safetensors named/model.safetensors || fail "the same rows gave another model"
 grep -q '"text": "Review Text"' named/run.json && grep -q '"label": "verdict"' named/run.json || fail "columns in run.json"
 grep -q "set 'text=Review Text'" named/README.md || fail "columns in the model card"
-wants 0 resumed "$qkv" train classify --train names.csv --text "Review Text" --label verdict --out named $small
+wants 0 finished "$qkv" train classify --train names.csv --text "Review Text" --label verdict --out named $small
 wants 2 '"text": "Review Text" there, "2" here' "$qkv" train classify --train names.csv --text 2 --label verdict --out named $small
 grep -v -e '"text":' -e '"label":' -e '"pair":' plain/run.json >old && mv old plain/run.json # as versions before wrote it
-wants 0 resumed "$qkv" train classify --train rows.tsv --out plain $small
+wants 0 finished "$qkv" train classify --train rows.tsv --out plain $small
 
 # many classes, long names, wide letters: still 80 columns
 awk 'BEGIN { for (i = 0; i < 120; i++) printf "分類の名前はとても長いものであり %d 番目\tテキスト %d はここにあります。とても長い文章なので、途中で切られるはずです。\n", i % 30, i

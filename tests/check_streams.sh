@@ -44,6 +44,15 @@ for part in model.safetensors config.json tokenizer.json; do cmp -s m/$part m2/$
 code=0
 (ulimit -f 8; "$qkv" train classify --train rows.tsv --out m3 --steps 6 --set save_every=3 2>err) || code=$?
 [ "$code" -eq 1 ] && grep -q 'cannot write\|no space\|File too large' err || { cat err; fail "file size limit: exit $code"; }
+# Data without end, or without a writer.
+wants 1 'a device, which may never end' "$qkv" train classify --train /dev/zero --out m4
+mkfifo empty
+wants 1 'no program writes to' "$qkv" train classify --train empty --out m4
+[ ! -e m4 ] || fail "a refused start left a folder"
+"$qkv" train classify --train /dev/stdin --out m4 --steps 2 <rows.tsv 2>err || fail "train from /dev/stdin"
+cat rows.tsv >empty &
+"$qkv" train classify --train empty --out m5 --steps 2 2>err || fail "train from a pipe"
+
 # A mapped file that is cut short while it is in use: a sentence and exit 3; read into memory, an answer as before.
 "$qkv" train classify --train rows.tsv --out big --steps 2 --set arch=transformer --set d_model=64 --set layers=8 2>err || fail "train big"
 [ "$(wc -c <big/model.safetensors)" -gt 1048576 ] || fail "big is small"

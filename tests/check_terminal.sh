@@ -57,7 +57,7 @@ grep -q '^reading' err && fail "a phase that is over at once needs no line"
 
 # The demo, up to its first steps; whole where there is time.
 export TMPDIR="$dir"
-for size in 40x24 80x24; do
+for size in ${long:+40x24} 80x24 200x50; do
     if [ "$long" ]; then
         looks ${size%x*} $size "$qkv" demo
         grep -q 'qkv demo --keep' out || fail "the demo does not say how to keep its models"

@@ -289,7 +289,8 @@ static void parallel_forms(void **state) {
     assert_fails(qkv_corpus_read(&c, &spec), QKV_FAILED, two[0]);
 }
 
-/* Pieces of a stream are the file again, whatever lines it has. */
+/* Pieces of a stream are the file again, whatever lines it has, and where it is cut as well: behind an
+ * empty line near the place that is wanted. */
 static void stream_is_whole(void **state) {
     (void)state;
     char *text = test_malloc(400001), *to = text;
@@ -302,7 +303,18 @@ static void stream_is_whole(void **state) {
     qkv_corpus c;
     assert_ok(read_as(QKV_CORPUS_STREAM, ".txt", text, &c));
     assert_true(c.n > 3);
-    size_t at = 0;
+    const int64_t wanted = 380000;
+    size_t at = 0, cut, place = 0;
+    int64_t line = 1;
+    assert_ok(qkv_corpus_cut(&c, wanted, &cut));
+    for (size_t i = 0; i < cut; i++) place += c.rows[i].text.len;
+    for (size_t i = 0; i < place; i++) line += text[i] == '\n';
+    assert_in_range(place, wanted - 100, wanted + 100);
+    assert_memory_equal(text + place - 2, "\n\n", 2);
+    assert_int_not_equal(text[place], '\n');
+    assert_int_equal(c.rows[cut].line, line);
+    assert_ok(qkv_corpus_cut(&c, 1 << 30, &cut));
+    assert_int_equal(cut, c.n);
     for (size_t i = 0; i < c.n; i++) {
         assert_memory_equal(c.rows[i].text.data, text + at, c.rows[i].text.len);
         at += c.rows[i].text.len;

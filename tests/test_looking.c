@@ -113,6 +113,51 @@ static void weights_make_the_output(void **state) {
     qkv_tape_free(&t);
 }
 
+/* Heads as they are found: even, of a causal model even, on the first mark, on the token before, and
+ * one that reads the text. The last says most; the others next to nothing. */
+static void what_heads_say(void **state) {
+    (void)state;
+    enum { N = 200, EVEN = 0, CAUSAL, MARK, BEFORE, READS, HEADS };
+    float *w = calloc((size_t)HEADS * N * N, sizeof *w);
+    static const char *names[N];
+    assert_non_null(w);
+    for (int q = 0; q < N; q++) {
+        float *row[HEADS];
+        for (int h = 0; h < HEADS; h++) row[h] = w + ((size_t)h * N + (size_t)q) * N;
+        names[q] = q % 2 ? "odd" : "even";
+        for (int k = 0; k < N; k++)
+            row[EVEN][k] = 1.f / N, row[CAUSAL][k] = k <= q ? 1.f / (float)(q + 1) : 0;
+        row[MARK][0] = 1;
+        row[BEFORE][q ? q - 1 : 0] = 1;
+        row[READS][q * 37 % N] = 0.5f, row[READS][(q * 91 + 5) % N] += 0.5f;
+    }
+    qkv_attention_part part = {.name = "encoder",
+                               .title = "encoder",
+                               .self = true,
+                               .layers = 1,
+                               .heads = HEADS,
+                               .queries = N,
+                               .keys = N,
+                               .query_names = names,
+                               .key_names = names,
+                               .weights = w};
+    for (int h = 0; h < HEADS; h++) {
+        const double said = qkv_attention_head(&part, 0, h).says;
+        if (h == READS ? said < 0.7 || said > 1 : said < 0 || said > 0.05)
+            fail_msg("head %d says %g", h, said);
+    }
+    char *shown;
+    const qkv_attention_parts all = {.title = "t", .subtitle = "s", .at = &part, .n = 1};
+    assert_ok(qkv_attention_show(&all, &(qkv_attention_style){.how = QKV_SHOW_HTML}, &shown));
+    assert_non_null(strstr(shown, "\"first\":[0,4]"));
+    qkv_text_free(shown);
+    assert_ok(qkv_attention_show(&all, &(qkv_attention_style){.how = QKV_SHOW_SVG}, &shown));
+    assert_non_null(strstr(shown, "encoder, layer 1, head 5, which says most"));
+    assert_true(strlen(shown) < 1000000); /* a rectangle for each weight was 25 megabytes */
+    qkv_text_free(shown);
+    free(w);
+}
+
 static void parts_have_names_and_shapes(void **state) {
     (void)state;
     qkv_text_model *m = open_model("translate");
@@ -207,6 +252,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_a_softmax),
         cmocka_unit_test(weights_make_the_output),
+        cmocka_unit_test(what_heads_say),
         cmocka_unit_test(parts_have_names_and_shapes),
         cmocka_unit_test(hostile_text_stays_text),
         cmocka_unit_test(vectors_do_not_depend_on_the_batch),

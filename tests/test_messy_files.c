@@ -15,7 +15,7 @@
 #include <zstd.h>
 
 enum { LABELLED = QKV_CORPUS_LABELLED, PARALLEL = QKV_CORPUS_PARALLEL };
-enum { LINES = QKV_CORPUS_LINES, STREAM = QKV_CORPUS_STREAM };
+enum { LINES = QKV_CORPUS_LINES, STREAM = QKV_CORPUS_STREAM, RATED = QKV_CORPUS_RATED };
 
 /* ---- generators, for what is too long to write down or to be seen ---- */
 
@@ -416,6 +416,44 @@ static const messy table[] = {
     {"prose with commas", ".de", "ein Hund, eine Katze\nzwei Hunde\nja, nein, ja\n",
      .shape = PARALLEL, .refused = "not recognised as pairs of texts"},
 
+    /* numbers */
+    {"number<TAB>text", ".tsv", "4.5\tx\ty z\n-1e3\ty\n+2\tz\n", .shape = RATED,
+     READ("tsv", 3, 0, "4.5", "x\ty z")},
+    {"number<TAB>text<TAB>text", ".tsv", "4.5\tx\ty\n1\ty\tw\n2\tz\tv\n", .shape = RATED,
+     READ("tsv", 3, 0, "4.5", "x"), .first_pair = "y"},
+    {"text,number", ".csv", "\"x, y\",3\nb,4\nc,5\n", .shape = RATED,
+     READ("csv", 3, 0, "3", "x, y")},
+    {"numbers under a name of their own", ".csv", "worth;note;said\n1;i;x\n2;j;y\n", .shape = RATED,
+     .refused = "which column has the texts?"},
+    {"numbers under names", ".csv", "id,review,rating\n7,x,1\n8,y,2.5\n9,y,3\n", .shape = RATED,
+     READ("csv", 3, 0, "1", "x"), .doubled = 1},
+    {"numbers by name", ".csv", "n,body,worth\n1,x,3\n2,y,4\n", .shape = RATED, .text = "body",
+     .label = "worth", READ("csv", 2, 0, "3", "x")},
+    {"numbers in JSON", ".jsonl",
+     "{\"stars\":4,\"text\":\"x\"}\n{\"text\":\"y\",\"stars\":\"2.5\"}\n", .shape = RATED,
+     READ("jsonl", 2, 0, "4", "x")},
+    {"likeness of two", ".json",
+     "[{\"score\":0.5,\"sentence1\":\"x\",\"sentence2\":\"y\"},{\"score\":1,\"sentence1\":"
+     "\"z\",\"sentence2\":\"z\"}]",
+     .shape = RATED, READ("json", 2, 0, "0.5", "x"), .first_pair = "y"},
+    {"labels for numbers", ".tsv", "good\tx\nbad\ty\n", .shape = RATED,
+     .refused = "line 1: \"good\" is no number such as 4.5 or -1e3; name the column"},
+    {"a number with a comma", ".csv", "note;text\n1,5;x\n2,5;y\n", .shape = RATED,
+     .label = "1", .text = "2", .refused = "\"1,5\" is no number such as 4.5 or -1e3 (a point"},
+    {"one that is no number", ".tsv", "1\tx\n2\ty\nmany\tz\n", .shape = RATED,
+     .refused = "line 3: \"many\" is no number"},
+    {"a number that is missing", ".tsv", "1\tx\n\ty\n3\tz\n", .shape = RATED,
+     .refused = "line 2: the number is missing"},
+    {"not a number", ".tsv", "1\tx\nnan\ty\n", .shape = RATED, .refused = "\"nan\" is no number"},
+    {"beyond all numbers", ".tsv", "1\tx\n1e39\ty\n", .shape = RATED,
+     .refused = "\"1e39\" is no number"},
+    {"one number", ".tsv", "3\tx\n3.0\ty\n3\tz\n", .shape = RATED,
+     .refused = "all rows have the same number, 3"},
+    {"JSON without a number", ".jsonl", "{\"text\":\"x\"}\n", .shape = RATED,
+     .refused = "lacks the number (\"score\") or \"text\""},
+    {"prose for numbers", ".txt", "It is a truth\n", .shape = RATED,
+     .refused = "rows may be number<TAB>text"},
+
     /* texts alone */
     {"lines", ".txt", "one, two\r\n\r\nthree\r\n", .shape = LINES, .as = "text", .rows = 2,
      .empty = 1, .first_text = "one, two"},
@@ -480,10 +518,16 @@ static void check_read(const messy *m, const qkv_corpus *c, const qkv_survey *s)
     check_number(m, "empty", s->empty, m->empty);
     check_number(m, "doubled", s->doubled, m->doubled);
     check_number(m, "classes", c->labels.n, m->classes);
-    if (m->first_label)
+    if (m->first_label && m->shape != RATED)
         check_text(m, "label",
                    (qkv_text){c->labels.names[row->label], strlen(c->labels.names[row->label])},
                    m->first_label);
+    if (m->shape == RATED) {
+        char number[32];
+        check_text(m, "number",
+                   (qkv_text){number, (size_t)snprintf(number, sizeof number, "%g", row->value)},
+                   m->first_label);
+    }
     check_text(m, "text", row->text, m->first_text);
     if (m->first_pair) check_text(m, "pair", row->second, m->first_pair);
 }

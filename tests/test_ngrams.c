@@ -244,11 +244,65 @@ static void fit_is_the_best(void **state) {
     qkv_encoded_free(&texts);
 }
 
+/* Of numbers: at the minimum of ½ |u|² + C Σ (t − u·x)², w = r u, the gradient is zero too. */
+static void fit_of_numbers_is_the_best(void **state) {
+    (void)state;
+    enum { FIELD = 6 };
+    const double cost = 0.7;
+    qkv_task_spec spec = {.ngram_cost = cost, .ngram_passes = 1000};
+    qkv_encoded texts;
+    make_texts(&texts, 0, TEXTS);
+    for (int i = 0; i < TEXTS; i++) { /* the token of the class is worth it, and there is noise */
+        const float value = (float)(10 + 3 * texts.label[i] + 0.1 * (i % 7));
+        int32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        assert_ok(qkv_encoded_put(&texts, QKV_COLUMN_VALUE, &bits, 1));
+    }
+    qkv_fit fit = {.spec = &spec, .train = &texts, .seed = 1};
+    fit.model = tiny_model("task=rate ngrams=2 ngram_buckets=2003 rate_mean=13 rate_deviation=2.5",
+                           true, 1);
+    const qkv_config *config = qkv_model_config(fit.model);
+    assert_ok(qkv_companion_ngrams.fit(&fit));
+    const real *w = table_of(fit.model);
+    static double here[ROWS], gradient[ROWS];
+    double size = 0, left = 0;
+    int32_t rows[ROOM];
+    real counts[ROOM];
+    for (int pass = 0; pass < 2; pass++) {
+        for (int row = 0; row < ROWS && pass; row++) { /* u, of w */
+            const double r =
+                row == qkv_ngram_mark(config) ? 1 : log(TEXTS / fmax(here[row], 1)) + 1;
+            gradient[row] = (double)w[row] / r;
+            size += gradient[row] * gradient[row];
+        }
+        for (int i = 0; i < TEXTS; i++) {
+            const qkv_ngram_text text = {.ids = texts.ids + FIELD * i, .n = FIELD};
+            const int64_t n = qkv_ngram_rows(config, &text, rows, counts);
+            const double t = (10 + 3 * texts.label[i] + 0.1 * (i % 7) - 13) / 2.5;
+            double score = 0;
+            for (int64_t k = 0; k < n; k++) score += (double)(counts[k] * w[rows[k]]);
+            for (int64_t k = 0; k < n; k++) {
+                const double r =
+                    rows[k] == qkv_ngram_mark(config) ? 1 : log(TEXTS / fmax(here[rows[k]], 1)) + 1;
+                if (pass)
+                    gradient[rows[k]] -= 2 * cost * (t - score) * (double)counts[k] * r;
+                else
+                    here[rows[k]]++;
+            }
+        }
+    }
+    for (int row = 0; row < ROWS; row++) left += gradient[row] * gradient[row];
+    assert_true(size > 1);
+    assert_true(left < 1e-3 * size);
+    qkv_model_free(fit.model);
+    qkv_encoded_free(&texts);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_buckets),   cmocka_unit_test(known_characters),
         cmocka_unit_test(same_bits),       cmocka_unit_test(described),
-        cmocka_unit_test(fit_is_the_best),
+        cmocka_unit_test(fit_is_the_best), cmocka_unit_test(fit_of_numbers_is_the_best),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

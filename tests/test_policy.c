@@ -26,17 +26,16 @@ static void choices_are_presets(void **state) {
 static void held_out(void **state) {
     (void)state;
     const struct {
-        int64_t n;
-        bool stream;
-        int64_t rows, block;
-    } cases[] = {{19, false, 0, 1},      {20, false, 1, 1},        {1, true, 0, 1},
-                 {2, true, 1, 1},        {1599, false, 80, 1},     {1600, false, 80, 2},
-                 {8000, false, 400, 10}, {25600, false, 1280, 32}, {1000000, false, 50000, 32}};
+        int64_t n, rows, block;
+    } cases[] = {{19, 0, 1},      {20, 1, 1},        {1599, 80, 1},       {1600, 80, 2},
+                 {8000, 400, 10}, {25600, 1280, 32}, {1000000, 50000, 32}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const qkv_held_out got = qkv_recipe_held_out(cases[i].n, 0.05, cases[i].stream);
+        const qkv_held_out got = qkv_recipe_held_out(cases[i].n, 0.05);
         assert_int_equal(got.rows, cases[i].rows);
         assert_int_equal(got.block, cases[i].block);
     }
+    assert_int_equal(qkv_recipe_held_out_end(4095, 0.05), 0);
+    assert_int_equal(qkv_recipe_held_out_end(100000, 0.05), 5000);
 }
 
 static void training(void **state) {

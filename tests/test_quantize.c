@@ -70,6 +70,35 @@ static void formats(void **state) {
     }
 }
 
+/* A classifier whose table of n-grams is larger than all else: a quarter of the bytes, the same
+ * answers but for rounding, and half of them as bf16. */
+static void tables_of_ngrams(void **state) {
+    (void)state;
+    static const char settings[] =
+        "task=classify vocab_size=40 d_model=32 d_ff=48 classes=3 ngrams=2 ngram_buckets=20001";
+    static const double share[QKV_WEIGHT_FORMATS] = {1, 0.54, 0.31, 0.31};
+    qkv_model *m = tiny_model(settings, false, 3);
+    const qkv_param *table = qkv_param_find(qkv_model_params(m), "head.ngrams.weight");
+    for (int64_t i = 0; i < 20001 * 3; i++)
+        table->tensor.data[i] = (real)(sin((double)i) * (i % 1000 == 0 ? 3 : 0.5));
+    const double whole = loss_of(m);
+    size_t bytes = 0;
+    for (int f = 0; f < QKV_WEIGHT_FORMATS; f++) {
+        char *path = path_of("safetensors");
+        assert_ok(qkv_weights_quantize(qkv_model_params(m), (qkv_weight_format)f, path));
+        qkv_safetensors file;
+        assert_ok(qkv_safetensors_open(path, &file));
+        if (f == 0) bytes = file.file.size;
+        if ((double)file.file.size > share[f] * (double)bytes)
+            fail_msg("%s: %zu of %zu bytes", qkv_weight_names[f], file.file.size, bytes);
+        qkv_safetensors_close(&file);
+        const double loss = loss_in_file(settings, path);
+        assert_true(fabs(loss - whole) <= (f == 3 ? 0.1 : 0.01) * fabs(whole));
+        unlink(path);
+    }
+    qkv_model_free(m);
+}
+
 /* Rewrites the file with tensor `name` changed by `change`,
  * and expects the words when it is opened. */
 static void expect_refusal(const char *name, void (*change)(qkv_to_store *t), const char *words) {
@@ -157,9 +186,8 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(not_for_training),
+        cmocka_unit_test(formats),       cmocka_unit_test(tables_of_ngrams),
+        cmocka_unit_test(refusals),      cmocka_unit_test(not_for_training),
         cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "harness.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "text/trie.h"
 #include "text/charsmap.h"
 #include "text/merge_list.h"
 #include "text/pipeline.h"
@@ -334,6 +335,12 @@ static void json_caps(void **state) {
         expect(&f, over ? "at most 65536" : NULL);
 
         qkv_buf_clear(&f);
+        qkv_buf_puts(&f, "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",-1],[\"");
+        fill_buf(&f, 'b', QKV_TRIE_DEPTH + over); /* bytes of a piece that is searched for */
+        qkv_buf_puts(&f, "\",-2]]}}");
+        expect(&f, over ? "at most 1024" : NULL);
+
+        qkv_buf_clear(&f);
         qkv_buf_puts(&f, "{\"added_tokens\":[");
         for (size_t i = 0; i < QKV_ADDED_MAX + over; i++)
             qkv_buf_printf(&f, "%s{\"id\":%zu,\"content\":\"t%zu\"}", i ? "," : "", i + 1, i);
@@ -351,6 +358,32 @@ static void json_caps(void **state) {
         expect(&f, over ? "more than 64" : NULL);
         qkv_buf_free(&f);
     }
+}
+
+/* Steps that multiply a text, each a little: refused when it is used, before it takes memory. */
+static void growth_is_bounded(void **state) {
+    (void)state;
+    qkv_buf f = {0};
+    qkv_tokenizer *tok;
+    qkv_buf_puts(&f, "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0}},"
+                     "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int i = 0; i < 20; i++)
+        qkv_buf_printf(&f,
+                       "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},"
+                       "\"content\":\"aaaaaaaa\"}",
+                       i ? "," : "");
+    qkv_buf_puts(&f, "]}}");
+    assert_ok(qkv_tokenizer_parse("file", f.data, f.len, &tok));
+    const qkv_text one = {"a", 1};
+    qkv_encoding e = {0};
+    const uint64_t before = qkv_peak_rss();
+    assert_fails(
+        qkv_tokenizer_encode(tok, one.data, one.len, NULL, 0, &(qkv_encode_options){0}, &e),
+        QKV_BAD_FILE, "64 for each");
+    assert_true(qkv_peak_rss() - before < 16 << 20);
+    qkv_encoding_free(&e);
+    qkv_tokenizer_free(tok);
+    qkv_buf_free(&f);
 }
 
 /* A tokenizer.json that ends in blanks up to `n` bytes: one page of blanks, mapped again and again,
@@ -453,10 +486,10 @@ static void sentencepiece_caps(void **state) {
     (void)state;
     for (size_t over = 0; over < 2; over++) {
         qkv_buf f = {0}, text = {0};
-        fill_buf(&text, 'a', (64u << 10) + over);
+        fill_buf(&text, 'a', QKV_TRIE_DEPTH + over);
         add_piece(&f, "<unk>", 5, 0, 2);
         add_piece(&f, text.data, text.len, -1, 1);
-        expect(&f, over ? "at most 65536" : NULL);
+        expect(&f, over ? "at most 1024" : NULL);
         qkv_buf_clear(&f);
         add_piece(&f, "<unk>", 5, 0, 2);
         add_piece(&f, "a", 1, -1, 1);
@@ -600,6 +633,7 @@ int main(void) {
         cmocka_unit_test(user_defined_and_unknown),
         cmocka_unit_test(leading_marks),
         cmocka_unit_test(json_caps),
+        cmocka_unit_test(growth_is_bounded),
         cmocka_unit_test(json_size_and_depth),
         cmocka_unit_test(list_caps),
         cmocka_unit_test(sentencepiece_caps),

@@ -2,6 +2,7 @@
  * and resumed, at any step and with any number of threads, ends with the bits of one never stopped;
  * bad steps are skipped or end the run. */
 #include "harness.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -36,12 +37,12 @@ typedef struct subject {
     qkv_model *model;
     qkv_loop loop;
     int64_t stop_at; /* asks to stop at this step; 0: never */
-    int64_t n_notes;
+    int64_t n_notes; /* of steps that were passed over */
 } subject;
 
 static bool watch(void *user, const qkv_progress *p) {
     subject *s = user;
-    s->n_notes += p->kind == QKV_PROGRESS_NOTE;
+    s->n_notes += p->kind == QKV_PROGRESS_NOTE && strncmp(p->text, "step ", 5) == 0;
     return !s->stop_at || p->step < s->stop_at;
 }
 
@@ -401,6 +402,29 @@ static void minutes_become_steps(void **state) {
     new_folder();
 }
 
+/* Seconds that are left, counted in those of steps, validations and fits; and a number of steps that
+ * no longer fits into its minutes. */
+static void time_is_counted(void **state) {
+    (void)state;
+    subject s;
+    make(&s, "minutes=1 save_every=10", NULL);
+    qkv_loop *l = &s.loop;
+    assert_ok(qkv_loop_init(l));
+    l->pace = (qkv_pace){.step = 1, .validation = 4, .save = 2, .sum = 8, .n = 8};
+    l->state.fit_seconds = 3;
+    l->state.step = 5;
+    /* 20 steps, validations at 10, 20 and 25; at the end another fit, half a validation, a file */
+    assert_true(fabs(qkv_loop_left(l, 25) - (20 + 3 * 6 + 3 + 2 + 2)) < 1e-9);
+    l->pace.validation = l->pace.save = l->state.fit_seconds = 0;
+    l->state.step = 31;
+    l->state.steps = 1000;
+    l->clock_start = qkv_now() - 30;
+    assert_ok(qkv_loop_correct(l));
+    assert_in_range(l->state.steps, 31 + 28, 31 + 30);
+    assert_int_equal(l->schedule.steps, l->state.steps);
+    drop(&s);
+}
+
 static void finds_a_rate(void **state) {
     (void)state;
     subject s;
@@ -512,6 +536,7 @@ int main(void) {
         cmocka_unit_test(classes_weigh_the_same),
         cmocka_unit_test(one_batch_is_learned),
         cmocka_unit_test(minutes_become_steps),
+        cmocka_unit_test(time_is_counted),
         cmocka_unit_test(finds_a_rate),
         cmocka_unit_test(patience_ends),
         cmocka_unit_test(another_run_is_refused),

@@ -88,6 +88,12 @@ static qkv_tensor *tag_loss(qkv_tape *t, qkv_model *m, const tiny_batch *b) {
 
 qkv_tensor *tiny_loss(qkv_tape *t, qkv_model *m, const tiny_batch *src, const tiny_batch *tgt) {
     qkv_shape shape = qkv_shape_of(qkv_model_config(m)->task);
+    if (shape.head == QKV_HEAD_NUMBER) { /* the labels are the numbers */
+        real *numbers = qkv_tape_alloc(t, NULL, (size_t)src->n * sizeof *numbers);
+        for (int32_t i = 0; i < src->n && numbers; i++) numbers[i] = (real)src->label[i];
+        return qkv_pointwise(t, qkv_model_classify(t, m, &src->tokens),
+                             &(qkv_pointwise_spec){.targets = numbers, .scale = 1});
+    }
     if (shape.head == QKV_HEAD_CLASSES) {
         qkv_xent_spec labels = {.targets = src->label};
         return qkv_xent(t, qkv_model_classify(t, m, &src->tokens), NULL, NULL, &labels);

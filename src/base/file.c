@@ -12,11 +12,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* ---- names ---- */
@@ -162,11 +164,28 @@ qkv_status qkv_file_read(int fd, const char *path, size_t max_bytes, qkv_file *o
     return QKV_OK;
 }
 
+/* What is no file: a pipe has to have a writer soon, a device an end. */
+static qkv_status check_source(int fd, const char *path) {
+    enum { PATIENCE = 5000 }; /* milliseconds */
+    struct stat s;
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    if (qkv_sys.fstat(fd, &s) != 0) return cannot("look at it", path);
+    if (S_ISCHR(s.st_mode) && !isatty(fd) && s.st_rdev != makedev(1, 3)) /* /dev/null */
+        return qkv_fail(QKV_FAILED, "%s: this is a device, which may never end, not a file", path);
+    if (S_ISFIFO(s.st_mode) && poll(&ready, 1, PATIENCE) == 0)
+        return qkv_fail(QKV_FAILED, "%s: a pipe that no program writes to (waited %d s)", path,
+                        PATIENCE / 1000);
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0) return cannot("read it", path);
+    return QKV_OK;
+}
+
 qkv_status qkv_file_open(const char *path, size_t max_bytes, qkv_file *out) {
     *out = (qkv_file){0};
-    int fd = qkv_sys.open(path, O_RDONLY | O_CLOEXEC, 0);
+    int fd = qkv_sys.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) return cannot("open it", path);
-    qkv_status status = qkv_file_read(fd, path, max_bytes, out);
+    qkv_status status = check_source(fd, path);
+    if (status == QKV_OK) status = qkv_file_read(fd, path, max_bytes, out);
     qkv_sys.close(fd);
     return status;
 }

@@ -34,6 +34,19 @@ double qkv_machine_memory(double *total) {
     return have;
 }
 
+double qkv_process_memory(double *most) {
+    double now = 0, kib;
+    char line[128];
+    FILE *f = fopen("/proc/self/status", "r");
+    *most = 0;
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "VmRSS: %lf", &kib) == 1) now = 1024 * kib;
+        if (sscanf(line, "VmHWM: %lf", &kib) == 1) *most = 1024 * kib;
+    }
+    if (f) fclose(f);
+    return now;
+}
+
 /* ---- bandwidth: all threads read a block far larger than the caches ---- */
 
 enum { CHUNK = 1 << 14, CHUNKS = 2048 }; /* words of 8 bytes; 256 MiB in all */

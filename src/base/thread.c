@@ -1,9 +1,27 @@
 #include "base/thread.h"
 #include "qkv.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 static _Thread_local int asked;
+
+/* A forked child has none of its parent's threads, but OpenMP believes that it has: it would wait for
+ * them for ever. It works with the one thread that it has. */
+static _Atomic bool had_threads, alone;
+
+static void in_child(void) {
+    alone = true;
+}
+
+static int threads_used(int n) {
+    if (alone) return 1;
+    if (n > 1 && !had_threads && !atomic_exchange(&had_threads, true))
+        pthread_atfork(NULL, NULL, in_child);
+    return n;
+}
 
 static int available(void) {
     cpu_set_t set;
@@ -17,7 +35,7 @@ void qkv_threads_set(int n) {
 
 int qkv_threads(void) {
     static _Atomic int all; /* every thread finds the same number */
-    if (asked) return asked;
+    if (asked) return threads_used(asked);
     if (!all) all = available();
-    return all;
+    return threads_used(all);
 }

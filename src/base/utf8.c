@@ -73,6 +73,12 @@ size_t qkv_utf8_count(const char *s, size_t n) {
     return count;
 }
 
+size_t qkv_utf8_start(const char *s, size_t at) {
+    size_t i = at;
+    while (i > 0 && at - i < 3 && ((unsigned char)s[i] & 0xC0) == 0x80) i--;
+    return i;
+}
+
 size_t qkv_utf8_complete(const char *s, size_t n) {
     /* A character is unfinished when its first byte is among the last three and promises more. */
     for (size_t back = 1; back <= 3 && back <= n; back++) {

@@ -13,5 +13,8 @@ int qkv_utf8_encode(int32_t cp, char out[4]);      /* length written; cp must be
 size_t qkv_utf8_valid(const char *s, size_t n);    /* bytes before the first malformed one, or n */
 size_t qkv_utf8_count(const char *s, size_t n);    /* code points; a malformed byte counts one */
 size_t qkv_utf8_complete(const char *s, size_t n); /* bytes before an unfinished one at the end */
+/* Where the character that byte `at` belongs to begins: there, or up to three bytes before. Of a
+ * text cut at `at` it is the end that splits no character. */
+size_t qkv_utf8_start(const char *s, size_t at);
 
 #endif

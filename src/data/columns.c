@@ -145,6 +145,19 @@ static qkv_status make_segments(const qkv_column_source *s, int32_t *out, int64_
     return QKV_OK;
 }
 
+/* ---- numbers ---- */
+
+static int64_t value_room(const qkv_column_source *s) {
+    (void)s;
+    return 1;
+}
+
+static qkv_status make_value(const qkv_column_source *s, int32_t *out, int64_t *n) {
+    memcpy(out, &s->value, sizeof *out);
+    *n = 1;
+    return QKV_OK;
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -156,6 +169,7 @@ static const struct {
     [QKV_COLUMN_CHARS] = {char_room, make_chars},
     [QKV_COLUMN_WORDS] = {word_room, make_words},
     [QKV_COLUMN_TAGS] = {word_room, make_tags},
+    [QKV_COLUMN_VALUE] = {value_room, make_value},
     [QKV_COLUMN_SEGMENTS] = {token_room, make_segments},
 };
 

@@ -1,11 +1,14 @@
 /* Reading: the table of forms, recognition, and the forms that are lines. */
 #include "data/corpus.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/sys.h"
 #include "base/unpack.h"
 #include "base/utf8.h"
 #include "data/lines.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 enum { PIECE = 1 << 16 }; /* bytes of a piece of running text, about */
@@ -56,6 +59,26 @@ static int32_t label_number(qkv_reader *r, qkv_text label, int64_t line) {
     return known;
 }
 
+bool qkv_row_number(qkv_text text, float *out) {
+    double x;
+    while (text.len && strchr(" \t", text.data[0])) text.data++, text.len--;
+    while (text.len && strchr(" \t\r", text.data[text.len - 1])) text.len--;
+    if (text.len && text.data[0] == '+') text.data++, text.len--;
+    if (!qkv_number_parse(text.data, text.len, &x) || fabs(x) > FLT_MAX) return false;
+    *out = (float)x;
+    return true;
+}
+
+static qkv_status no_number(const qkv_reader *r, qkv_text label, int64_t line) {
+    const bool comma = label.len && memchr(label.data, ',', label.len);
+    return qkv_fail(
+        QKV_BAD_FILE, "%s, line %lld: %s\"%.*s\" is no number such as 4.5 or -1e3%s", r->path,
+        (long long)line, is_blank(label) ? "the number is missing: " : "",
+        (int)(label.len < 60 ? label.len : 60), label.data,
+        comma ? " (a point, no comma)"
+              : "; name the column of the numbers (--label N), or train classify on labels");
+}
+
 qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text second,
                           int64_t line) {
     qkv_corpus *c = r->corpus;
@@ -65,6 +88,8 @@ qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text
         return QKV_OK;
     }
     qkv_row row = {.text = text, .second = second, .label = -1, .line = line};
+    if (r->spec->shape == QKV_CORPUS_RATED && !qkv_row_number(label, &row.value))
+        return no_number(r, label, line);
     if (r->spec->shape == QKV_CORPUS_LABELLED && (row.label = label_number(r, label, line)) < 0)
         return r->spec->labels || is_blank(label) || memchr(label.data, 0, label.len) ? QKV_BAD_FILE
                                                                                       : QKV_FAILED;
@@ -235,12 +260,14 @@ static const struct form {
     bool (*looks)(const char *path, qkv_text head);
     qkv_status (*read)(qkv_reader *r);
 } forms[] = {
-    {"json", SHAPE(LABELLED) | SHAPE(PARALLEL) | SHAPE(LINES), true, looks_json, qkv_read_jsonl},
-    {"jsonl", SHAPE(LABELLED) | SHAPE(PARALLEL) | SHAPE(LINES), true, looks_jsonl, qkv_read_jsonl},
+    {"json", SHAPE(LABELLED) | SHAPE(RATED) | SHAPE(PARALLEL) | SHAPE(LINES), true, looks_json,
+     qkv_read_jsonl},
+    {"jsonl", SHAPE(LABELLED) | SHAPE(RATED) | SHAPE(PARALLEL) | SHAPE(LINES), true, looks_jsonl,
+     qkv_read_jsonl},
     {"conllu", SHAPE(LABELLED) | SHAPE(LINES), false, looks_conllu, qkv_read_conllu},
     {"fasttext", SHAPE(LABELLED), false, looks_fasttext, read_fasttext},
-    {"tsv", SHAPE(LABELLED) | SHAPE(PARALLEL), true, looks_tsv, qkv_read_tsv},
-    {"csv", SHAPE(LABELLED) | SHAPE(PARALLEL), true, looks_csv, qkv_read_csv},
+    {"tsv", SHAPE(LABELLED) | SHAPE(RATED) | SHAPE(PARALLEL), true, looks_tsv, qkv_read_tsv},
+    {"csv", SHAPE(LABELLED) | SHAPE(RATED) | SHAPE(PARALLEL), true, looks_csv, qkv_read_csv},
     {"tsv", SHAPE(LINES), true, looks_table, qkv_read_tsv},
     {"csv", SHAPE(LINES), true, looks_table, qkv_read_csv},
     {"jsonl", SHAPE(TAGGED), false, looks_jsonl, qkv_read_tagged_jsonl},
@@ -330,9 +357,11 @@ qkv_status qkv_not_recognised(const qkv_reader *r) {
                         "or JSON lines",
                         r->path);
     return qkv_fail(QKV_BAD_FILE,
-                    "%s: not recognised; rows may be label<TAB>text, __label__x text, CSV or "
-                    "JSON lines (--format insists on one)",
-                    r->path);
+                    "%s: not recognised; rows may be %s, CSV or JSON lines (--format insists on "
+                    "one)",
+                    r->path,
+                    r->spec->shape == QKV_CORPUS_RATED ? "number<TAB>text"
+                                                       : "label<TAB>text, __label__x text");
 }
 
 /* ---- files ---- */

@@ -16,15 +16,21 @@
 
 typedef enum qkv_corpus_shape {
     QKV_CORPUS_LABELLED, /* label and text (and, for pairs, a second text) */
+    QKV_CORPUS_RATED,    /* the same with a number in the place of the label */
     QKV_CORPUS_PARALLEL, /* source and target */
     QKV_CORPUS_LINES,    /* one text per line */
     QKV_CORPUS_TAGGED,   /* a sentence whose words have labels */
     QKV_CORPUS_STREAM    /* running text, line ends included, in pieces of some kilobytes */
 } qkv_corpus_shape;
+/* Has a row a column of what is to be told of its text? */
+static inline bool qkv_has_truth(qkv_corpus_shape shape) {
+    return shape == QKV_CORPUS_LABELLED || shape == QKV_CORPUS_RATED;
+}
 
 typedef struct qkv_row {
     qkv_text text, second; /* second.data NULL: there is none */
     int32_t label;         /* −1: none */
+    float value;           /* RATED: the number */
     qkv_text_words words;  /* TAGGED */
     int64_t line;
 } qkv_row;
@@ -89,6 +95,9 @@ typedef struct qkv_corpus_spec {
 
 qkv_status qkv_corpus_read(qkv_corpus *c, const qkv_corpus_spec *spec);
 void qkv_corpus_free(qkv_corpus *c);
+/* Of running text: makes a row begin about `wanted` bytes into it, where a text may be cut;
+ * *row: which (c->n: none does, there is less). */
+qkv_status qkv_corpus_cut(qkv_corpus *c, int64_t wanted, size_t *row);
 
 /* ---- for the readers ---- */
 
@@ -112,6 +121,8 @@ qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t
 qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words words, int64_t line);
 /* How well the name of a column says that it has this role: 0 not at all, 3 outright. */
 int qkv_column_rank(qkv_corpus_shape shape, qkv_role role, qkv_text name);
+/* Reads the number of a row, blanks around it left aside; false: it is none that a row may have. */
+bool qkv_row_number(qkv_text text, float *out);
 /* Is a wish for a column a number, and which? 0: it is a name. */
 size_t qkv_column_number(const char *wanted);
 /* "a", "b" and 3 more, in the corpus's memory: for messages and for `unused`. */

@@ -57,7 +57,7 @@ static void choose_keys(qkv_reader *r, qkv_json_at object) {
             used->name = (qkv_text){wanted, strlen(wanted)};
             continue;
         }
-        int best = role == QKV_ROLE_PAIR && r->spec->shape == QKV_CORPUS_LABELLED; /* rank 2 or 3 */
+        int best = role == QKV_ROLE_PAIR && qkv_has_truth(r->spec->shape); /* rank 2 or 3 */
         for (bool more = qkv_json_first(object, &child); more;
              more = qkv_json_next(object, &child)) {
             qkv_text key;
@@ -172,14 +172,15 @@ static qkv_status read_object(qkv_reader *r, const qkv_json *doc) {
         QKV_TRY(keep_names(r, root));
     }
     QKV_TRY(take(r, root, role));
-    const bool labelled = r->spec->shape == QKV_CORPUS_LABELLED;
+    const bool labelled = qkv_has_truth(r->spec->shape);
     const bool parallel = r->spec->shape == QKV_CORPUS_PARALLEL;
     if (!role[QKV_ROLE_TEXT].data || (labelled && !role[QKV_ROLE_LABEL].data) ||
         (parallel && !role[QKV_ROLE_PAIR].data))
         return lacks(r, root,
-                     parallel   ? "\"source\" or \"target\""
-                     : labelled ? "\"label\" or \"text\""
-                                : "\"text\"");
+                     parallel                             ? "\"source\" or \"target\""
+                     : r->spec->shape == QKV_CORPUS_RATED ? "the number (\"score\") or \"text\""
+                     : labelled                           ? "\"label\" or \"text\""
+                                                          : "\"text\"");
     return qkv_reader_add(r, role[QKV_ROLE_LABEL], role[QKV_ROLE_TEXT], role[QKV_ROLE_PAIR],
                           r->line);
 }

@@ -260,9 +260,11 @@ static qkv_status join(table *t, size_t from, qkv_text *out) {
 static qkv_status too_narrow(const table *t, size_t wanted) {
     const qkv_reader *r = t->r;
     if (!t->quotes && t->row.n == 1 && !t->columns.strict)
-        return qkv_fail(
-            QKV_BAD_FILE, "%s, line %lld: no TAB; wanted %s", r->path, (long long)t->line,
-            r->spec->shape == QKV_CORPUS_LABELLED ? "label<TAB>text" : "source<TAB>target");
+        return qkv_fail(QKV_BAD_FILE, "%s, line %lld: no TAB; wanted %s", r->path,
+                        (long long)t->line,
+                        r->spec->shape == QKV_CORPUS_LABELLED ? "label<TAB>text"
+                        : r->spec->shape == QKV_CORPUS_RATED  ? "number<TAB>text"
+                                                              : "source<TAB>target");
     return qkv_fail(QKV_BAD_FILE, "%s, line %lld: %zu columns, wanted at least %zu", r->path,
                     (long long)t->line, t->row.n, wanted);
 }

@@ -1,9 +1,17 @@
 /* What the names of columns say. */
+#include "base/utf8.h"
 #include "data/corpus.h"
 
 #include <string.h>
 
 enum { NAME_MAX_BYTES = 48 };
+
+#define TEXTS " text sentence review content comment question description sentence1 premise "
+#define MORE_TEXTS                                                                                 \
+    " texts body message tweet document utterance phrase query post abstract title headline sms "  \
+    "email article statement input text1 text_a sentence_a sentence_1 question1 "
+#define PAIRS      " text_pair sentence2 hypothesis "
+#define MORE_PAIRS " text2 text_b sentence_b sentence_2 question2 "
 
 /* Names that say it outright, and those that are taken where nothing does. */
 static const struct {
@@ -14,12 +22,14 @@ static const struct {
     {QKV_CORPUS_LABELLED, QKV_ROLE_LABEL, " label class category sentiment intent target y ",
      " labels tag tags topic topics emotion polarity class_index gold_label coarse_label stance "
      "genre score rating stars is_duplicate "},
-    {QKV_CORPUS_LABELLED, QKV_ROLE_TEXT,
-     " text sentence review content comment question description sentence1 premise ",
-     " texts body message tweet document utterance phrase query post abstract title headline sms "
-     "email article statement input text1 text_a sentence_a sentence_1 question1 "},
-    {QKV_CORPUS_LABELLED, QKV_ROLE_PAIR, " text_pair sentence2 hypothesis ",
-     " text2 text_b sentence_b sentence_2 question2 "},
+    {QKV_CORPUS_LABELLED, QKV_ROLE_TEXT, TEXTS, MORE_TEXTS},
+    {QKV_CORPUS_LABELLED, QKV_ROLE_PAIR, PAIRS, MORE_PAIRS},
+    {QKV_CORPUS_RATED, QKV_ROLE_LABEL,
+     " score rating stars similarity number value label target y ",
+     " labels rank grade points price quality polarity valence relevance relatedness gold "
+     "average "},
+    {QKV_CORPUS_RATED, QKV_ROLE_TEXT, TEXTS, MORE_TEXTS},
+    {QKV_CORPUS_RATED, QKV_ROLE_PAIR, PAIRS, MORE_PAIRS},
     {QKV_CORPUS_PARALLEL, QKV_ROLE_TEXT, " source src input ", " source_text "},
     {QKV_CORPUS_PARALLEL, QKV_ROLE_PAIR, " target tgt output ", " target_text "},
     {QKV_CORPUS_LINES, QKV_ROLE_TEXT,
@@ -86,10 +96,7 @@ size_t qkv_column_number(const char *wanted) {
 
 /* A name as it is shown: short, and of one line. */
 static void put_name(qkv_buf *out, qkv_text name) {
-    size_t n = name.len;
-    if (n > 40) {
-        for (n = 38; n && (name.data[n] & 0xC0) == 0x80;) n--; /* not inside a character */
-    }
+    const size_t n = name.len > 40 ? qkv_utf8_start(name.data, 38) : name.len;
     qkv_buf_putc(out, '"');
     for (size_t i = 0; i < n; i++)
         qkv_buf_putc(out, (unsigned char)name.data[i] < ' ' ? ' ' : name.data[i]);

@@ -1,10 +1,12 @@
 /* Texts are told apart by 64 bits of hash. */
 #include "data/survey.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "data/duplicates.h"
 #include "data/lines.h"
 #include "text/unicode.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@ void qkv_survey_free(qkv_survey *s) {
 typedef struct seen {
     uint64_t hash; /* 0: free */
     int32_t label;
+    float value;
 } seen;
 
 static seen *place_of(seen *table, size_t mask, uint64_t hash) {
@@ -37,8 +40,9 @@ static qkv_status count_texts(const qkv_corpus *c, qkv_survey *s) {
         const uint64_t hash = qkv_row_hash(&c->rows[i]);
         seen *at = place_of(table, mask, hash);
         s->doubled += at->hash != 0;
-        s->disputed += at->hash && at->label != c->rows[i].label;
-        if (!at->hash) *at = (seen){hash, c->rows[i].label};
+        const qkv_row *row = &c->rows[i];
+        s->disputed += at->hash && (at->label != row->label || at->value != row->value);
+        if (!at->hash) *at = (seen){hash, row->label, row->value};
     }
     s->texts = s->rows - s->doubled;
     qkv_free(table);
@@ -61,6 +65,21 @@ static qkv_status count_classes(const qkv_corpus *c, qkv_survey *s) {
     for (int32_t k = 0; k < s->n_classes; k++) s->n_rare += s->classes[k].n < QKV_RARE;
     if (s->n_classes) qsort(s->classes, (size_t)s->n_classes, sizeof *s->classes, largest_first);
     return QKV_OK;
+}
+
+static void count_numbers(const qkv_corpus *c, qkv_survey *s) {
+    double square = 0;
+    s->least = s->most = (double)c->rows[0].value;
+    for (size_t i = 0; i < c->n; i++) {
+        const double x = (double)c->rows[i].value;
+        s->least = fmin(s->least, x);
+        s->most = fmax(s->most, x);
+        s->mean += x;
+    }
+    s->mean /= (double)c->n;
+    for (size_t i = 0; i < c->n; i++)
+        square += pow((double)c->rows[i].value - s->mean, 2) / (double)c->n;
+    s->deviation = sqrt(square);
 }
 
 /* A label without blanks, in lower case. */
@@ -113,6 +132,7 @@ qkv_status qkv_survey_make(const qkv_corpus *c, qkv_survey *s) {
     *s = (qkv_survey){.rows = (int64_t)c->n, .empty = c->n_empty};
     qkv_status status = c->shape == QKV_CORPUS_STREAM ? QKV_OK : count_texts(c, s);
     const bool labelled = c->shape == QKV_CORPUS_LABELLED;
+    if (c->shape == QKV_CORPUS_RATED) count_numbers(c, s);
     if (status == QKV_OK && labelled) status = count_classes(c, s);
     if (status == QKV_OK && labelled) status = find_alike(c, s);
     if (status != QKV_OK) qkv_survey_free(s);
@@ -157,10 +177,8 @@ static void advise(const qkv_corpus *c, bool swapped, qkv_buf *out) {
 
 /* "a text that goes on and …" */
 static void put_short(qkv_buf *out, const char *text) {
-    size_t n = strlen(text);
-    const bool cut = n > 50;
-    if (cut)
-        for (n = 48; n && (text[n] & 0xC0) == 0x80;) n--;
+    const bool cut = strlen(text) > 50;
+    const size_t n = cut ? qkv_utf8_start(text, 48) : strlen(text);
     qkv_buf_printf(out, "\"%.*s%s\"", (int)n, text, cut ? "…" : "");
 }
 
@@ -179,6 +197,11 @@ qkv_status qkv_survey_check(const qkv_corpus *c, const qkv_survey *s) {
     enum { FEW = 4, SOME = 20 };
     const int64_t rows = s->rows, classes = s->n_classes;
     qkv_buf why = {0};
+    if (c->shape == QKV_CORPUS_RATED && s->least == s->most) {
+        qkv_buf_printf(&why, "all rows have the same number, %g: there is nothing to learn",
+                       s->least);
+        return refuse(c, false, &why);
+    }
     if (c->shape != QKV_CORPUS_LABELLED) return QKV_OK;
     if (classes < 2) {
         qkv_buf_puts(&why, "all rows have the same label");

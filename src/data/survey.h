@@ -22,6 +22,7 @@ typedef struct qkv_survey {
     int64_t disputed;         /* of these, rows whose label is not that of the first */
     qkv_class_count *classes; /* LABELLED: the largest first */
     int32_t n_classes, n_rare;
+    double least, most, mean, deviation; /* RATED: of the numbers */
     QKV_VEC(qkv_alike) alike;
 } qkv_survey;
 
@@ -33,7 +34,7 @@ enum {
 qkv_status qkv_survey_make(const qkv_corpus *c, qkv_survey *s);
 void qkv_survey_free(qkv_survey *s);
 
-/* Refuses labels that are none: a single one, as many as rows, texts in the place of labels. The
+/* Refuses labels that are none: a single one (or number), as many as rows, texts in the place of labels. The
  * message says which columns to give instead. */
 qkv_status qkv_survey_check(const qkv_corpus *c, const qkv_survey *s);
 

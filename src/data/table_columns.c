@@ -95,6 +95,22 @@ static bool heads_numbers(const qkv_table_sample *s, int column) {
     return n >= FEW_ROWS && cell(s, 0, column).len && !is_number(cell(s, 0, column));
 }
 
+/* Rows from `from` on whose cell is a number that a text may be rated with. */
+static int numbers_in(const qkv_table_sample *s, int column, int from) {
+    int n = 0;
+    float x;
+    for (int i = from; i < s->rows; i++) n += qkv_row_number(cell(s, i, column), &x);
+    return n;
+}
+
+/* Is there a column of such numbers alone, under something that looks like a name? */
+static bool heads_any_numbers(const qkv_table_sample *s) {
+    for (int c = 0; c < s->looked; c++)
+        if (s->rows > 1 && like_name(cell(s, 0, c)) && numbers_in(s, c, 1) == s->rows - 1)
+            return true;
+    return false;
+}
+
 /* A column of few values, each of which comes often, under a word that never comes again. */
 static qkv_status heads_classes(const qkv_table_sample *s, int column, bool *out) {
     variety v;
@@ -213,7 +229,7 @@ static bool is_taken(const qkv_table_columns *t, int column) {
 
 /* Roles that a row must have. */
 static bool is_needed(qkv_corpus_shape shape, int role) {
-    return role == QKV_ROLE_TEXT || role == (shape == QKV_CORPUS_LABELLED   ? QKV_ROLE_LABEL
+    return role == QKV_ROLE_TEXT || role == (qkv_has_truth(shape)           ? QKV_ROLE_LABEL
                                              : shape == QKV_CORPUS_PARALLEL ? QKV_ROLE_PAIR
                                                                             : QKV_ROLE_TEXT);
 }
@@ -295,6 +311,49 @@ static qkv_status place_labelled(const qkv_reader *r, const qkv_table_sample *s,
                                          : "which columns have labels and texts?");
 }
 
+/* The column of which most rows have a number, at least half of them; the first of those alike.
+ * *alike says how many those are. */
+static int column_of_numbers(const qkv_table_sample *s, const qkv_table_columns *t, int *alike) {
+    int best = QKV_NO_COLUMN, most = 0;
+    *alike = 0;
+    for (int c = 0; c < s->looked; c++) {
+        const int n = is_taken(t, c) ? 0 : numbers_in(s, c, t->header);
+        if (n == 0 || 2 * n < s->rows - t->header || n < most) continue;
+        *alike = n > most ? 1 : *alike + 1;
+        if (n > most) best = c, most = n;
+    }
+    return best;
+}
+
+/* Which column has the numbers is told by what is in it; a text is what stands beside it. */
+static qkv_status place_rated(const qkv_reader *r, const qkv_table_sample *s,
+                              qkv_table_columns *t) {
+    int *label = &t->column[QKV_ROLE_LABEL], *text = &t->column[QKV_ROLE_TEXT],
+        *pair = &t->column[QKV_ROLE_PAIR], alike;
+    const bool none = *label == QKV_NO_COLUMN && *text == QKV_NO_COLUMN && *pair == QKV_NO_COLUMN;
+    if (*label == QKV_NO_COLUMN) {
+        const int found = column_of_numbers(s, t, &alike);
+        if (alike > 1 && t->header) return ask(r, s, "which column has the numbers?");
+        /* no row has one: let the first say so */
+        *label = found != QKV_NO_COLUMN ? found : *text == 0 ? 1 : 0;
+    }
+    if (*text != QKV_NO_COLUMN) return QKV_OK;
+    if (s->width == 2 && *pair == QKV_NO_COLUMN) {
+        *text = 1 - *label;
+        t->rest = none && !t->header && *label == 0;
+    } else if (none && !t->header && *label == 0) {
+        const bool pairs = r->spec->second == QKV_SECOND_MUST ||
+                           (r->spec->second == QKV_SECOND_MAY && s->even && s->width == 3);
+        *text = 1;
+        if (pairs && s->width > 2) *pair = 2;
+        t->rest = *pair == QKV_NO_COLUMN;
+        t->strict |= !t->rest;
+    } else {
+        return ask(r, s, "which column has the texts?");
+    }
+    return QKV_OK;
+}
+
 static qkv_status place_parallel(const qkv_reader *r, const qkv_table_sample *s,
                                  qkv_table_columns *t) {
     int *text = &t->column[QKV_ROLE_TEXT], *pair = &t->column[QKV_ROLE_PAIR];
@@ -354,9 +413,11 @@ qkv_status qkv_table_choose(const qkv_reader *r, const qkv_table_sample *s,
     for (int role = 0; role < QKV_ROLES; role++) wished |= r->spec->column[role] != NULL;
     if (!out->header) out->header = names_suffice(r, s, out);
     if (!out->header && shape == QKV_CORPUS_LABELLED) QKV_TRY(looks_headed(s, &out->header));
+    if (!out->header && shape == QKV_CORPUS_RATED) out->header = heads_any_numbers(s);
     if (out->header) take_names(r, s, out);
     out->strict = out->header || wished;
     QKV_TRY(shape == QKV_CORPUS_LABELLED   ? place_labelled(r, s, out)
+            : shape == QKV_CORPUS_RATED    ? place_rated(r, s, out)
             : shape == QKV_CORPUS_PARALLEL ? place_parallel(r, s, out)
                                            : place_lines(r, s, out));
     out->strict |= out->counted;

@@ -57,6 +57,7 @@ static qkv_status add_columns(const qkv_tokenise_spec *spec, const qkv_row *row,
                            .from = from,
                            .to = to,
                            .trees = spec->trees,
+                           .value = row->value,
                            .line = row->line};
     if (spec->sides == 1) s.second = row->second; /* two texts in one sequence */
     for (qkv_column c = 0; c < QKV_COLUMNS; c++) {

@@ -19,12 +19,6 @@ static size_t look(qkv_text t, size_t at, bool *space, bool *punctuation) {
     return n;
 }
 
-static size_t before(qkv_text t, size_t at) {
-    size_t i = at - 1;
-    while (i > 0 && at - i < 4 && ((uint8_t)t.data[i] & 0xC0) == 0x80) i--;
-    return i;
-}
-
 static bool add(qkv_word_list *out, size_t from, size_t to) {
     return from == to || QKV_PUSH(*out, ((qkv_text_word){(uint32_t)from, (uint32_t)to, -1}));
 }
@@ -56,7 +50,7 @@ static bool cut(qkv_text t, stretch s, qkv_word_list *out) {
     }
     const size_t end = s.to;
     while (s.to > s.from) {
-        const size_t at = before(t, s.to);
+        const size_t at = qkv_utf8_start(t.data, s.to - 1);
         look(t, at, &space, &mark);
         if (!mark) break;
         s.to = at;

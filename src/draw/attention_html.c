@@ -40,6 +40,23 @@ static void put_names(qkv_json_out *j, const char *key, const char *const *names
     qkv_json_close(j, ']');
 }
 
+/* What each head says, and which one says most. */
+static void put_says(qkv_json_out *j, const qkv_attention_part *p) {
+    int32_t layer = 0, head = 0;
+    qkv_attention_most(p, &layer, &head);
+    qkv_json_put_key(j, "first");
+    qkv_json_open(j, '[');
+    qkv_json_put_int(j, layer);
+    qkv_json_put_int(j, head);
+    qkv_json_close(j, ']');
+    qkv_json_put_key(j, "says");
+    qkv_json_open(j, '[');
+    for (int32_t l = 0; l < p->layers; l++)
+        for (int32_t h = 0; h < p->heads; h++)
+            qkv_json_put_real(j, qkv_attention_head(p, l, h).says, 4);
+    qkv_json_close(j, ']');
+}
+
 static void put_part(qkv_json_out *j, const qkv_attention_part *p) {
     qkv_json_open(j, '{');
     qkv_json_put_key(j, "title");
@@ -50,6 +67,7 @@ static void put_part(qkv_json_out *j, const qkv_attention_part *p) {
     qkv_json_put_int(j, p->layers);
     qkv_json_put_key(j, "heads");
     qkv_json_put_int(j, p->heads);
+    put_says(j, p);
     put_names(j, "queries", p->query_names, p->queries);
     put_names(j, "keys", p->key_names, p->keys);
     qkv_buf weights = {0};

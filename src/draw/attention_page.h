@@ -11,8 +11,8 @@ typedef struct qkv_attention_picture {
     size_t n;
 } qkv_attention_picture;
 
-/* Heads as small maps, and the mean of the last layer's heads with names:
- * in the terminal, on paper. */
+/* Heads as small maps, and one map with names (of self-attention the head that says most, else the
+ * mean of the last layer's heads): in the terminal, on paper. */
 qkv_status qkv_attention_terminal(const qkv_attention_picture *p, qkv_ink ink, qkv_buf *out);
 qkv_status qkv_attention_svg(const qkv_attention_picture *p, qkv_buf *out);
 /* One page with everything in it: pick a layer and a head, point at tokens. */
@@ -20,10 +20,14 @@ qkv_status qkv_attention_html(const qkv_attention_picture *p, qkv_buf *out);
 
 /* ---- for these three ---- */
 
-/* A part's maps with titles, its means, and the memory that both are in. */
+/* The head that says most (qkv_head_statistics), which is shown first. */
+void qkv_attention_most(const qkv_attention_part *p, int32_t *layer, int32_t *head);
+
+/* A part's maps with titles, and the memory that they are in. */
 typedef struct qkv_attention_maps {
     qkv_heat *heads; /* layers·heads */
-    qkv_heat mean;   /* of the heads of the last layer */
+    size_t most;     /* the one that says most */
+    qkv_heat large;
     char *titles;
     float *values;
 } qkv_attention_maps;

@@ -1,5 +1,5 @@
-/* Attention on paper: for each part the grid of all heads, and beside or below it the mean of the
- * last layer's heads with the tokens' names. */
+/* Attention on paper: for each part the grid of all heads, and beside or below it one map with
+ * the tokens' names. */
 #include "draw/attention_page.h"
 #include "draw/svg.h"
 
@@ -13,7 +13,7 @@ enum {
 
 /* Where a part's two pictures go. */
 typedef struct placed {
-    double grid_w, grid_h, mean_w, mean_h;
+    double grid_w, grid_h, large_w, large_h;
     bool below;
 } placed;
 
@@ -21,24 +21,25 @@ static qkv_heat_grid grid_of(const qkv_attention_part *part, const qkv_attention
     return (qkv_heat_grid){.title = part->title,
                            .maps = maps->heads,
                            .n = (size_t)part->layers * (size_t)part->heads,
-                           .across = (size_t)part->heads};
+                           .across = (size_t)part->heads,
+                           .framed = maps->most + 1};
 }
 
 static placed place(const qkv_attention_part *part, const qkv_attention_maps *maps) {
     placed p;
     const qkv_heat_grid grid = grid_of(part, maps);
     qkv_heat_grid_svg_size(&grid, &p.grid_w, &p.grid_h);
-    qkv_heat_svg_size(&maps->mean, &p.mean_w, &p.mean_h);
-    p.below = p.grid_w + p.mean_w > ROOM;
+    qkv_heat_svg_size(&maps->large, &p.large_w, &p.large_h);
+    p.below = p.grid_w + p.large_w > ROOM;
     return p;
 }
 
 static double width_of(placed p) {
-    return p.below ? fmax(p.grid_w, p.mean_w) : p.grid_w + p.mean_w + GAP;
+    return p.below ? fmax(p.grid_w, p.large_w) : p.grid_w + p.large_w + GAP;
 }
 
 static double height_of(placed p) {
-    return p.below ? p.grid_h + p.mean_h + GAP : fmax(p.grid_h, p.mean_h);
+    return p.below ? p.grid_h + p.large_h + GAP : fmax(p.grid_h, p.large_h);
 }
 
 /* Draws every part, or (out NULL) only measures. */
@@ -53,7 +54,7 @@ static qkv_status each_part(const qkv_attention_picture *p, qkv_buf *out, double
         const qkv_heat_grid grid = grid_of(&p->parts[i], &maps);
         if (out) {
             qkv_heat_grid_svg_draw(&grid, 0, y, out);
-            qkv_heat_svg_draw(&maps.mean, at.below ? 0 : at.grid_w + GAP,
+            qkv_heat_svg_draw(&maps.large, at.below ? 0 : at.grid_w + GAP,
                               at.below ? y + at.grid_h + GAP : y, out);
         }
         *width = fmax(*width, width_of(at));

@@ -1,5 +1,5 @@
-/* Heat maps: matrices of weights between 0 and their maximum, with named rows and columns;
- * attention above all. A small weight is lifted (strength = (w / max)^0.6),
+/* Heat maps: matrices of weights between a floor and their maximum, with named rows and columns;
+ * attention above all. A small weight is lifted (strength = ((w − floor) / (max − floor))^0.6),
  * since most of an attention row is small. */
 #ifndef QKV_DRAW_HEAT_H
 #define QKV_DRAW_HEAT_H
@@ -11,6 +11,7 @@ typedef struct qkv_heat {
     const float *values; /* (rows, columns), row stride `stride`; negative and NaN count as 0 */
     size_t rows, columns, stride;
     const char *const *row_names, *const *column_names; /* NULL: none */
+    double floor;                                       /* a weight up to this does not show */
     double top; /* full colour stands for at least this much */
 } qkv_heat;
 
@@ -26,6 +27,7 @@ typedef struct qkv_heat_grid {
     const char *title;
     const qkv_heat *maps;
     size_t n, across;
+    size_t framed; /* on paper one of them has a frame of its own: its number from 1; 0: none */
 } qkv_heat_grid;
 qkv_status qkv_heat_grid_svg(const qkv_heat_grid *g, qkv_buf *out);
 void qkv_heat_grid_svg_size(const qkv_heat_grid *g, double *width, double *height);
@@ -35,5 +37,7 @@ qkv_status qkv_heat_grid_terminal(const qkv_heat_grid *g, qkv_ink ink, qkv_buf *
 /* How strongly cell (row, column) shows, 0 … 1, when `max` is the largest value. */
 double qkv_heat_strength(const qkv_heat *h, size_t row, size_t column, double max);
 double qkv_heat_max(const qkv_heat *h);
+/* The strongest of a square of `side`² cells. */
+double qkv_heat_strongest(const qkv_heat *h, size_t row, size_t column, size_t side, double max);
 
 #endif

@@ -99,47 +99,61 @@ qkv_status qkv_heat_terminal(const qkv_heat *h, qkv_ink ink, qkv_buf *out) {
     return out->status;
 }
 
-/* One line of a small map: two rows per line with colour ("▀" has a colour for each half),
- * one row without. */
-static void put_small_line(const qkv_heat *h, qkv_ink ink, size_t row, double max, qkv_buf *out) {
-    for (size_t c = 0; c < h->columns; c++) {
-        double upper = qkv_heat_strength(h, row, c, max);
+/* One line of a small map, `side`² cells as one: two rows per line with colour ("▀" has a colour for
+ * each half), one row without. */
+static void put_small_line(const qkv_heat *h, qkv_ink ink, size_t row, size_t side, qkv_buf *out) {
+    const double max = qkv_heat_max(h);
+    const bool both = row + side < h->rows;
+    for (size_t c = 0; c < h->columns; c += side) {
+        const double upper = qkv_heat_strongest(h, row, c, side, max);
         if (!ink.colour) {
             qkv_buf_puts(out, shade(upper));
             continue;
         }
-        bool both = row + 1 < h->rows;
         background(out, upper, 38);
-        if (both) background(out, qkv_heat_strength(h, row + 1, c, max), 48);
+        if (both) background(out, qkv_heat_strongest(h, row + side, c, side, max), 48);
         qkv_buf_puts(out, "▀");
         if (!both) qkv_buf_puts(out, "\033[0m");
     }
     if (ink.colour) qkv_buf_puts(out, "\033[0m");
 }
 
+/* How the maps of a grid stand: as large as they are where a row of them fits, else smaller. */
+typedef struct shape {
+    size_t side;      /* of a square of cells that shows as one */
+    size_t wide, fit; /* columns of a map; maps beside each other */
+} shape;
+
+static shape shape_of(const qkv_heat_grid *g, int columns) {
+    enum { LEAST = 8, SMALL = 18 };
+    const size_t cells = g->maps[0].columns, room = (size_t)columns + 2;
+    shape s = {.side = 1, .wide = cells};
+    if ((cells + 2) * g->across > room) s.side = (cells + SMALL - 1) / SMALL;
+    s.wide = (cells + s.side - 1) / s.side;
+    const size_t step = (s.wide < LEAST ? LEAST : s.wide) + 2;
+    s.fit = room / step < 1 ? 1 : room / step < g->across ? room / step : g->across;
+    return s;
+}
+
 qkv_status qkv_heat_grid_terminal(const qkv_heat_grid *g, qkv_ink ink, qkv_buf *out) {
     if (g->n == 0 || g->across == 0)
         return qkv_fail(QKV_USAGE, "a grid of no maps cannot be drawn");
-    int columns = ink.columns > 0 ? ink.columns : 80;
-    size_t wide = g->maps[0].columns < 8 ? 8 : g->maps[0].columns,
-           fit = (size_t)(columns + 2) / (wide + 2);
-    if (fit < 1) fit = 1;
-    if (fit > g->across) fit = g->across;
+    const shape s = shape_of(g, ink.columns > 0 ? ink.columns : 80);
+    const size_t wide = s.wide < 8 ? 8 : s.wide;
     if (g->title) qkv_buf_printf(out, ink.colour ? "\033[1m%s\033[0m\n" : "%s\n", g->title);
     for (size_t layer = 0; layer < g->n; layer += g->across) {
-        size_t end = layer + g->across < g->n ? layer + g->across : g->n;
-        for (size_t from = layer; from < end; from += fit) {
-            size_t to = from + fit < end ? from + fit : end;
+        const size_t end = layer + g->across < g->n ? layer + g->across : g->n;
+        for (size_t from = layer; from < end; from += s.fit) {
+            const size_t to = from + s.fit < end ? from + s.fit : end;
             for (size_t i = from; i < to; i++) {
                 const char *title = g->maps[i].title ? g->maps[i].title : "";
-                qkv_text_fit(out, title, strlen(title), (int)wide + 2, false);
+                qkv_text_fit(out, title, strlen(title), (int)wide + (i + 1 < to ? 2 : 0), false);
             }
             qkv_buf_putc(out, '\n');
-            for (size_t r = 0; r < g->maps[from].rows; r += ink.colour ? 2 : 1) {
+            for (size_t r = 0; r < g->maps[from].rows; r += s.side * (ink.colour ? 2 : 1)) {
                 for (size_t i = from; i < to; i++) {
-                    put_small_line(&g->maps[i], ink, r, qkv_heat_max(&g->maps[i]), out);
-                    if (i + 1 < to)
-                        qkv_text_fit(out, "", 0, (int)(wide - g->maps[i].columns) + 2, false);
+                    put_small_line(&g->maps[i], ink, r, s.side, out);
+                    if (i + 1 < to) qkv_text_fit(out, "", 0, (int)(wide - s.wide) + 2, false);
                 }
                 qkv_buf_putc(out, '\n');
             }

@@ -151,6 +151,25 @@ void qkv_svg_cell(qkv_buf *out, double x, double y, double w, double h, double s
     qkv_buf_puts(out, "</title></rect>\n");
 }
 
+void qkv_svg_cells_begin(qkv_buf *out, double strength) {
+    qkv_buf_puts(out, "<path class=\"heat\"");
+    attribute(out, "fill-opacity", strength);
+    qkv_buf_puts(out, " d=\"");
+}
+
+void qkv_svg_cells_add(qkv_buf *out, double x, double y, double w, double h) {
+    const double numbers[] = {x, y, w, h, -w};
+    for (int i = 0; i < 5; i++) {
+        qkv_buf_puts(out, i == 0 ? "M" : i == 1 ? " " : i == 3 ? "v" : "h");
+        qkv_svg_number(out, numbers[i]);
+    }
+    qkv_buf_putc(out, 'z');
+}
+
+void qkv_svg_cells_end(qkv_buf *out) {
+    qkv_svg_path_end(out);
+}
+
 void qkv_svg_line(qkv_buf *out, double x1, double y1, double x2, double y2, const char *class) {
     qkv_buf_printf(out, "<line class=\"%s\"", class);
     attribute(out, "x1", x1);

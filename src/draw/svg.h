@@ -23,6 +23,10 @@ void qkv_svg_rect(qkv_buf *out, double x, double y, double w, double h, double r
  * `hint` is shown on hovering, or NULL. */
 void qkv_svg_cell(qkv_buf *out, double x, double y, double w, double h, double strength,
                   const char *hint);
+/* Cells of one strength without hints, as one path: begin, add …, end. */
+void qkv_svg_cells_begin(qkv_buf *out, double strength);
+void qkv_svg_cells_add(qkv_buf *out, double x, double y, double w, double h);
+void qkv_svg_cells_end(qkv_buf *out);
 void qkv_svg_line(qkv_buf *out, double x1, double y1, double x2, double y2, const char *class);
 /* anchor: 's', 'm' or 'e' for start, middle, end of the text at x; y is the baseline. */
 void qkv_svg_text(qkv_buf *out, double x, double y, char anchor, const char *class,

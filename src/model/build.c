@@ -229,7 +229,7 @@ static void declare_class_head(qkv_model *m, const qkv_side *from) {
         .in = from->width, .out = from->width, .bias = true, .init = (qkv_init_scheme)c->init};
     qkv_dense_spec classes = pooler;
     classes.out = c->classes;
-    const bool pooled = m->shape.head == QKV_HEAD_CLASSES;
+    const bool pooled = qkv_is_pooled(m->shape);
     if (pooled && c->pooler != QKV_POOLER_NONE)
         m->head.pooler = qkv_dense_declare(&m->params, &pooler, "head.pooler");
     m->head.classes = qkv_dense_declare(&m->params, &classes, "head.classes");
@@ -250,7 +250,7 @@ static qkv_status declare_all(qkv_model *m) {
     if (shape->encoder && shape->decoder && m->decoder.recurrent) QKV_TRY(declare_bridge(m));
     const qkv_side *last = shape->decoder ? &m->decoder : &m->encoder;
     if (shape->head == QKV_HEAD_VOCAB) declare_vocab_head(m, last);
-    if (qkv_has_labels(*shape)) declare_class_head(m, last);
+    if (qkv_has_labels(*shape) || qkv_is_pooled(*shape)) declare_class_head(m, last);
     return m->params.status;
 }
 

@@ -136,6 +136,7 @@ qkv_status qkv_config_resolve(const qkv_config *config, qkv_config *out) {
                         "%lld; set share_embeddings=false",
                         (long long)c.vocab_size, (long long)c.target_vocab_size);
     if (!two_sided) c.target_vocab_size = c.vocab_size;
+    if (shape.head == QKV_HEAD_NUMBER) c.classes = 1;
     *out = c;
     return QKV_OK;
 }

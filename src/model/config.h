@@ -12,7 +12,8 @@
 typedef enum qkv_head_kind {
     QKV_HEAD_NONE,
     QKV_HEAD_CLASSES, /* of a text */
-    QKV_HEAD_TAGS,    /* of each of its words */
+    QKV_HEAD_NUMBER,  /* one number of a text */
+    QKV_HEAD_TAGS,    /* classes of each of its words */
     QKV_HEAD_VOCAB
 } qkv_head_kind;
 typedef struct qkv_shape {
@@ -21,6 +22,10 @@ typedef struct qkv_shape {
 } qkv_shape;
 static inline bool qkv_has_labels(qkv_shape shape) {
     return shape.head == QKV_HEAD_CLASSES || shape.head == QKV_HEAD_TAGS;
+}
+/* Is the answer made of a text's pooled rows (and its n-grams)? */
+static inline bool qkv_is_pooled(qkv_shape shape) {
+    return shape.head == QKV_HEAD_CLASSES || shape.head == QKV_HEAD_NUMBER;
 }
 extern const char *const qkv_task_names[]; /* by qkv_config.task, NULL at the end */
 qkv_shape qkv_shape_of(int task);

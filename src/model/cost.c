@@ -238,8 +238,8 @@ static void visit_head(const walker *w) {
     bool target = w->m->shape.decoder;
     qkv_cost_part part = {.side = target ? &w->m->decoder : NULL, .layer = -1, .target = target};
     const double rows = w->work->guessed_rows > 0 ? w->work->guessed_rows : rows_of(w, target);
-    if (w->m->shape.head == QKV_HEAD_CLASSES) {
-        part.name = "classes";
+    if (qkv_is_pooled(w->m->shape)) {
+        part.name = w->m->shape.head == QKV_HEAD_NUMBER ? "number" : "classes";
         part.by_sequence = true;
         part.width = h->classes.weight->spec.rows;
         add_dense(&part, &h->pooler, (double)w->work->batch);

@@ -197,7 +197,7 @@ qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
 
 qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
     if (qkv_tape_stopped(t)) return &t->nothing;
-    if (m->shape.head != QKV_HEAD_CLASSES)
+    if (!qkv_is_pooled(m->shape))
         return qkv_tape_fail(t, &model_op, QKV_USAGE, "this model is not a classifier");
     return qkv_dense_apply(t, &m->head.classes, qkv_model_pooled(t, m, src), QKV_ACT_NONE);
 }

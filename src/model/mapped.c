@@ -46,6 +46,23 @@ static qkv_status find_scale(const qkv_safetensors *file, const qkv_param *p, qk
     return QKV_OK;
 }
 
+/* A table of n-grams in 8 bits: floats again, in memory of its own. */
+static qkv_status expand_table(const qkv_safetensors *file, qkv_param *p, const qkv_stored *from) {
+    enum { BLOCK = QKV_TABLE_BLOCK };
+    const int64_t n = p->spec.rows * p->spec.cols, blocks = (n + BLOCK - 1) / BLOCK;
+    qkv_weight w = {.format = QKV_WEIGHT_INT8, .rows = blocks, .cols = BLOCK, .data = from->data};
+    if (!has_shape(from, blocks, BLOCK)) return refuse(p, "another shape than the model wants");
+    QKV_TRY(find_scale(file, p, &w));
+    QKV_TRY_ALLOC(p->own = qkv_alloc_aligned((size_t)n * sizeof *p->own));
+    const int8_t *q = w.data;
+    QKV_PARALLEL_FOR
+    for (int64_t b = 0; b < blocks; b++)
+        for (int64_t i = b * BLOCK; i < n && i < (b + 1) * BLOCK; i++)
+            p->own[i] = (real)(w.scale[b] * (float)q[i]);
+    qkv_param_bind(p, p->own);
+    return QKV_OK;
+}
+
 static qkv_status bind_integers(const qkv_safetensors *file, qkv_param *p, const qkv_stored *from) {
     qkv_weight w = {.format = from->dtype == QKV_DTYPE_I8 ? QKV_WEIGHT_INT8 : QKV_WEIGHT_INT4,
                     .rows = p->spec.rows,
@@ -64,6 +81,7 @@ static qkv_status bind(const qkv_safetensors *file, qkv_param *p) {
     if (!from) return qkv_fail(QKV_BAD_FILE, "there is no tensor %s", p->name);
     const bool integers = from->dtype == QKV_DTYPE_I8 || from->dtype == QKV_DTYPE_U8;
     if (p->spec.narrow && integers) return bind_integers(file, p, from);
+    if (p->spec.fixed && from->dtype == QKV_DTYPE_I8) return expand_table(file, p, from);
     if (!has_shape(from, p->spec.vector ? p->spec.rows * p->spec.cols : p->spec.rows,
                    p->spec.vector ? 1 : p->spec.cols))
         return refuse(p, "another shape than the model wants");

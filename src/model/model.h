@@ -56,7 +56,7 @@ qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt,
 int64_t qkv_model_width(const qkv_model *m);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Classifier: logits (n sequences, classes), the mean over those that vote,
- * each with its factor. */
+ * each with its factor. Of a model that rates: (n, 1), numbers in deviations from their mean. */
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Tagger: logits (n, classes) of n rows of the tokens. */
 qkv_tensor *qkv_model_tag(qkv_tape *t, qkv_model *m, const qkv_tokens *src, const int32_t *rows,

@@ -57,6 +57,29 @@ static qkv_status add_rounded(writing *w, const qkv_param *p, qkv_weight_format 
     return QKV_OK;
 }
 
+/* A table of n-grams in 8 bits, block by block. */
+static qkv_status add_table(writing *w, const qkv_param *p, size_t i) {
+    enum { BLOCK = QKV_TABLE_BLOCK };
+    const int64_t n = p->spec.rows * p->spec.cols, blocks = (n + BLOCK - 1) / BLOCK;
+    int8_t *const data = w->blocks[2 * i] = qkv_alloc((size_t)(blocks * BLOCK));
+    float *const scale = w->blocks[2 * i + 1] = qkv_alloc((size_t)blocks * sizeof *scale);
+    const size_t room = strlen(p->name) + sizeof ".scale";
+    char *const name = w->names[i] = qkv_alloc(room);
+    if (!data || !scale || !name) return QKV_FAILED;
+    QKV_PARALLEL_FOR
+    for (int64_t b = 0; b < blocks; b++) {
+        real values[BLOCK] = {0};
+        const int64_t left = n - b * BLOCK;
+        memcpy(values, p->tensor.data + b * BLOCK,
+               (size_t)(left < BLOCK ? left : BLOCK) * sizeof *values);
+        qkv_weight_row_make(QKV_WEIGHT_INT8, values, BLOCK, data + b * BLOCK, scale + b);
+    }
+    snprintf(name, room, "%s.scale", p->name);
+    add(w, p->name, QKV_DTYPE_I8, 2, blocks, BLOCK, data);
+    add(w, name, QKV_DTYPE_F32, 1, blocks, 1, scale);
+    return QKV_OK;
+}
+
 qkv_status qkv_weights_quantize(const qkv_params *params, qkv_weight_format to, const char *path) {
     writing w = {.list = qkv_zalloc(2 * params->n, sizeof *w.list),
                  .blocks = qkv_zalloc(2 * params->n, sizeof *w.blocks),
@@ -67,6 +90,10 @@ qkv_status qkv_weights_quantize(const qkv_params *params, qkv_weight_format to, 
         if (p->tensor.weight)
             status = qkv_fail(QKV_USAGE, "%s is quantized already; quantize the original model",
                               p->name);
+        else if (to == QKV_WEIGHT_BF16 && p->spec.fixed)
+            status = add_rounded(&w, p, to, i);
+        else if (to != QKV_WEIGHT_F32 && p->spec.fixed)
+            status = add_table(&w, p, i);
         else if (to != QKV_WEIGHT_F32 && is_rounded(p))
             status = add_rounded(&w, p, to, i);
         else

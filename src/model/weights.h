@@ -38,7 +38,11 @@ qkv_status qkv_weights_check(const qkv_params *params);
 
 /* Writes the parameters with their matrices quantized: X as BF16, as I8 with X.scale (rows), or
  * as U8 (rows, bytes of a row) with X.scale (rows, groups); base/weight_format.h has the layout.
- * Vectors and small matrices stay F32. */
+ * Vectors and small matrices stay F32. A table of n-grams, whose rows are as short as there are
+ * classes, is taken as one row of numbers in blocks of QKV_TABLE_BLOCK, the last filled with zeros:
+ * I8 (blocks, QKV_TABLE_BLOCK) with X.scale (blocks), for 4 bits too, or BF16. It is floats again
+ * once it is opened. */
+enum { QKV_TABLE_BLOCK = 64 };
 qkv_status qkv_weights_quantize(const qkv_params *params, qkv_weight_format to, const char *path);
 
 #endif

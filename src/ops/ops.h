@@ -102,6 +102,17 @@ typedef struct qkv_xent_spec {
     real *row_loss;     /* out (R), may be NULL: each row's plain nll (0 where ignored) */
 } qkv_xent_spec;
 
+typedef enum qkv_point_kind { QKV_POINT_SQUARE, QKV_POINT_SIGMOID } qkv_point_kind;
+
+typedef struct qkv_pointwise_spec {
+    qkv_point_kind kind;
+    const real *targets; /* R × C; they must outlive the step */
+    real agree; /* > 0: rows r and R/2 + r are two views of the same, which are drawn together */
+    real scale;
+    real edge;        /* an element of at least this says yes */
+    int64_t *n_right; /* out, may be NULL: rows whose elements all say what the targets do */
+} qkv_pointwise_spec;
+
 /* ---- the table ---- */
 #define OP(name, declaration)                                                                      \
     extern const qkv_op qkv_op_##name;                                                             \

@@ -47,6 +47,7 @@ typedef struct qkv_recipe {
 } qkv_recipe;
 
 extern const qkv_recipe qkv_recipe_labels;  /* texts with labels */
+extern const qkv_recipe qkv_recipe_numbers; /* texts with a number */
 extern const qkv_recipe qkv_recipe_words;   /* a label for each word */
 extern const qkv_recipe qkv_recipe_pairs;   /* a text becomes another */
 extern const qkv_recipe qkv_recipe_writing; /* running text, to be continued */
@@ -83,8 +84,10 @@ void qkv_recipe_ngrams(int64_t bytes, int64_t classes, int64_t *chars, int64_t *
 typedef struct qkv_held_out {
     int64_t rows, block; /* 0 rows: there are too few to spare any */
 } qkv_held_out;
-/* Of n rows about `share`; `stream`: running text, of which the end is held out. */
-qkv_held_out qkv_recipe_held_out(int64_t n, double share, bool stream);
+/* Of n rows about `share`. */
+qkv_held_out qkv_recipe_held_out(int64_t n, double share);
+/* Of `bytes` of running text, the end: so many of them; 0: it is too short. */
+int64_t qkv_recipe_held_out_end(int64_t bytes, double share);
 
 /* A preset for those who name none. */
 typedef struct qkv_choice {

@@ -24,6 +24,21 @@ const qkv_recipe qkv_recipe_labels = {
     .adamw_from_scratch = true, /* as good as Muon there, and a step is cheaper */
 };
 
+/* As texts with labels are, but that there are no classes to spread a target over. IMDb's stars,
+ * 5,000 reviews: see docs/TASKS.md. */
+const qkv_recipe qkv_recipe_numbers = {
+    .tokenizer = "word",
+    .lowercase = true,
+    .bytes_per_entry = 50,
+    .vocab_most = 30000,
+    .presets = QKV_PRESETS_LABELS,
+    .regularizer = "classifier",
+    .regularizer_share = 0.6,
+    .passes = {10, 8, 5},
+    .average = {4, 0},
+    .adamw_from_scratch = true,
+};
+
 /* UD English EWT, parts of speech: see docs/TASKS.md. */
 const qkv_recipe qkv_recipe_words = {
     /* How a word ends tells its part of speech, how it begins that it is a name: pieces, in the case
@@ -130,15 +145,19 @@ void qkv_recipe_ngrams(int64_t bytes, int64_t classes, int64_t *chars, int64_t *
  * blocks: 92.6 % of the held-out rows, 91.4 % of the test set.) */
 enum {
     HELD_OUT_FROM = 20, /* rows of which one may be spared */
-    STREAM_FROM = 2,    /* lines of running text, likewise */
+    STREAM_FROM = 4096, /* bytes of running text, likewise */
     BLOCKS = 800,
     BLOCK_MOST = 32
 };
 
-qkv_held_out qkv_recipe_held_out(int64_t n, double share, bool stream) {
+qkv_held_out qkv_recipe_held_out(int64_t n, double share) {
     const int64_t held = (int64_t)(share * (double)n + 0.999);
-    return (qkv_held_out){.rows = n >= (stream ? STREAM_FROM : HELD_OUT_FROM) ? held : 0,
+    return (qkv_held_out){.rows = n >= HELD_OUT_FROM ? held : 0,
                           .block = n < 2 * BLOCKS ? 1 : between(n / BLOCKS, 1, BLOCK_MOST)};
+}
+
+int64_t qkv_recipe_held_out_end(int64_t bytes, double share) {
+    return bytes < STREAM_FROM ? 0 : (int64_t)(share * (double)bytes);
 }
 
 /* ---- presets ---- */

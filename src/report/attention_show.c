@@ -24,6 +24,8 @@ static void put_head(qkv_json_out *j, const qkv_attention_part *p, int32_t layer
     qkv_json_put_real(j, s.distance, 5);
     qkv_json_put_key(j, "peak");
     qkv_json_put_real(j, s.peak, 5);
+    qkv_json_put_key(j, "says");
+    qkv_json_put_real(j, s.says, 5);
     qkv_json_put_key(j, "weights");
     qkv_json_open(j, '[');
     for (int32_t q = 0; q < p->queries; q++) {

@@ -2,6 +2,7 @@
  * translator writes. */
 #include "report/evaluate.h"
 #include "base/mem.h"
+#include "score/agreement.h"
 #include "use/tag_text.h"
 
 #include <math.h>
@@ -206,6 +207,17 @@ static qkv_status conclude_classes(const qkv_text_model *m, qkv_scores *s, qkv_e
     return s->spans ? conclude_spans(&m->spans, s, out) : QKV_OK;
 }
 
+static qkv_status conclude_numbers(const qkv_scores *s, qkv_evaluation *out) {
+    qkv_agreement found;
+    QKV_TRY(qkv_agreement_of(s->tally.truth.at, s->tally.answer.at, s->tally.truth.n, &found));
+    out->accuracy = NAN;
+    out->mse = found.mse;
+    out->mae = found.mae;
+    out->pearson = found.pearson;
+    out->spearman = found.spearman;
+    return QKV_OK;
+}
+
 static qkv_status conclude_translation(qkv_scores *s, qkv_evaluation *out) {
     QKV_TRY(qkv_likeness_conclude(&s->likeness, &s->translation));
     out->translation = &s->translation;
@@ -222,6 +234,7 @@ static qkv_status conclude(const qkv_text_model *m, qkv_scores *s, qkv_evaluatio
     out->loss = s->tally.loss / targets;
     out->accuracy = (double)s->tally.n_right / targets;
     if (s->tally.confusion) return conclude_classes(m, s, out);
+    if (s->tally.truth.n) return conclude_numbers(s, out);
     /* Bits per byte of the original text: the mean loss of a token, times the tokens per byte.
      * (Where only some tokens are guessed, as in mlm, as if all were.) */
     const int64_t tokens = s->translated ? s->tally.n_targets : s->n_tokens;
@@ -272,6 +285,10 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                             .span_precision = NAN,
                             .span_recall = NAN,
                             .span_f1 = NAN,
+                            .mse = NAN,
+                            .mae = NAN,
+                            .pearson = NAN,
+                            .spearman = NAN,
                             .bleu = NAN,
                             .chrf2 = NAN,
                             .chrf2_plus = NAN};
@@ -284,6 +301,8 @@ void qkv_evaluation_free(qkv_evaluation *e) {
     qkv_scores *s = e->memory;
     if (s) {
         qkv_free(s->tally.confusion);
+        qkv_free(s->tally.truth.at);
+        qkv_free(s->tally.answer.at);
         qkv_free(s->classes);
         qkv_free(s->spans);
         qkv_free(s->types);

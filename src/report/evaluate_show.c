@@ -3,7 +3,10 @@
 #include "report/show.h"
 #include "draw/text_table.h"
 
-enum { MOST_COLUMNS = 12 }; /* classes up to which the table of answers is shown */
+#include <math.h>
+#include <string.h>
+
+enum { MOST_COLUMNS = 10 /* classes up to which the table of answers is shown */, WIDTH = 80 };
 
 /* ---- JSON ---- */
 
@@ -61,9 +64,16 @@ static void members(const void *result, qkv_json_out *j) {
                                  {"targets", (double)e->targets},
                                  {"loss", e->loss},
                                  {"accuracy", e->accuracy}},
-                6);
+                isnan(e->accuracy) ? 5 : 6);
     if (e->confusion)
         classes_json(e, j);
+    else if (!isnan(e->mse))
+        put_numbers(j,
+                    (const number[]){{"mse", e->mse},
+                                     {"mae", e->mae},
+                                     {"pearson", e->pearson},
+                                     {"spearman", e->spearman}},
+                    4);
     else
         put_numbers(j,
                     (const number[]){{"perplexity", e->perplexity},
@@ -96,25 +106,37 @@ static qkv_status classes_table(const char *what, const qkv_class_score *rows, s
         qkv_table_cell(&t, "%.4f", r.f1);
         qkv_table_cell(&t, "%lld", (long long)r.support);
     }
-    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = 100}, out);
+    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = WIDTH}, out);
     qkv_table_free(&t);
     return status;
 }
 
+/* What fits of a label above a column of numbers. */
+static void put_short(qkv_table *t, const char *label, int columns) {
+    qkv_buf text = {0};
+    const int width = qkv_text_width(label, strlen(label));
+    qkv_text_fit(&text, label, strlen(label), width < columns ? width : columns, false);
+    qkv_table_cell(t, "%s", text.data ? text.data : "");
+    qkv_buf_free(&text);
+}
+
 /* Rows are the true classes, columns the answers. */
 static qkv_status confusion_table(const qkv_evaluation *e, qkv_buf *out) {
+    enum { CORNER = 15, LEAST = 4 };
+    const int room = (WIDTH - CORNER) / (int)e->n_classes - 2;
     char align[MOST_COLUMNS + 2] = "l";
     for (size_t k = 0; k < e->n_classes; k++) align[k + 1] = 'r';
     qkv_table t = qkv_table_begin(align);
     qkv_table_cell(&t, "true \\ answered");
-    for (size_t k = 0; k < e->n_classes; k++) qkv_table_cell(&t, "%s", e->classes[k].label);
+    for (size_t k = 0; k < e->n_classes; k++)
+        put_short(&t, e->classes[k].label, room < LEAST ? LEAST : room);
     for (size_t k = 0; k < e->n_classes; k++) {
-        qkv_table_cell(&t, "%s", e->classes[k].label);
+        put_short(&t, e->classes[k].label, CORNER);
         for (size_t i = 0; i < e->n_classes; i++)
             qkv_table_cell(&t, "%lld", (long long)e->confusion[k * e->n_classes + i]);
     }
     qkv_buf_putc(out, '\n');
-    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = 100}, out);
+    const qkv_status status = qkv_table_print(&t, (qkv_ink){.columns = WIDTH}, out);
     qkv_table_free(&t);
     return status;
 }
@@ -124,6 +146,11 @@ static void table(const void *result, qkv_buf *out) {
     if (e->left_out || e->cut)
         qkv_buf_printf(out, "rows: %lld, %lld left out as empty, %lld cut to the longest text\n",
                        (long long)e->examples, (long long)e->left_out, (long long)e->cut);
+    if (!isnan(e->mse)) {
+        qkv_buf_printf(out, "mse %.6g   mae %.6g   pearson %.4f   spearman %.4f   (%lld rows)\n",
+                       e->mse, e->mae, e->pearson, e->spearman, (long long)e->targets);
+        return;
+    }
     if (!e->confusion) {
         qkv_buf_printf(out,
                        "loss %.4f nats   perplexity %.3f   bits per byte %.4f   (%lld tokens)\n",

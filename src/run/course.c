@@ -69,7 +69,7 @@ static void write_words(const qkv_run *r, const qkv_loop *l, bool right, words *
     snprintf(w->subtitle, TEXT, "%s · %s, %s parameters · %s examples", r->task->name,
              archs[r->config.arch], parameters, rows);
     snprintf(w->loss, TEXT, "loss%s", nats ? ", nats" : "");
-    snprintf(w->right, TEXT, "right, %% of %s", r->task->unit);
+    snprintf(w->right, TEXT, "right, %% of %s", r->task->unit ? r->task->unit : "");
     *w->mark = 0;
     if (l->state.best_step > 0 && right && r->task->counts_right)
         snprintf(w->mark, TEXT, "best: step %s, %.1f %% right", step, 100 * l->state.best_right);

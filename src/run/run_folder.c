@@ -214,7 +214,7 @@ static qkv_status compare_budget(qkv_run *r, old_run old, const qkv_buf *text) {
         return QKV_OK;
     return qkv_fail(QKV_USAGE,
                     "%s: the run there is finished, after %.1f minutes; --minutes must be more to "
-                    "go on from it, or --overwrite given to begin anew",
+                    "go on from it, or --overwrite given to start over",
                     r->request->out, r->before.seconds / 60);
 }
 

@@ -89,12 +89,12 @@ void qkv_run_log_close(qkv_run_log *log) {
  * is that of the steps since the last line, or of the validation. */
 static void write_line(qkv_run_log *log, const qkv_progress *p, double loss) {
     const bool step = p->kind == QKV_PROGRESS_STEP;
-    fprintf(log->file,
-            "{\"kind\":\"%s\",\"step\":%lld,\"epoch\":%lld,\"loss\":%.6g,\"accuracy\":%.6g,"
-            "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g",
+    fprintf(log->file, "{\"kind\":\"%s\",\"step\":%lld,\"epoch\":%lld,\"loss\":%.6g,",
             step ? "step" : "valid", (long long)p->step, (long long)p->epoch,
-            isfinite(loss) ? loss : 0, p->accuracy, p->lr, isfinite(p->norm) ? p->norm : 0,
-            p->tokens_per_s);
+            isfinite(loss) ? loss : 0);
+    if (isfinite(p->accuracy)) fprintf(log->file, "\"accuracy\":%.6g,", p->accuracy);
+    fprintf(log->file, "\"lr\":%.6g,\"norm\":%.6g,\"tokens_per_s\":%.6g", p->lr,
+            isfinite(p->norm) ? p->norm : 0, p->tokens_per_s);
     if (!step && isfinite(p->train_loss)) fprintf(log->file, ",\"train_loss\":%.6g", p->train_loss);
     if (!step) fprintf(log->file, ",\"best\":%s", p->best ? "true" : "false");
     fprintf(log->file, "}\n");
@@ -111,7 +111,7 @@ static void write_line(qkv_run_log *log, const qkv_progress *p, double loss) {
         {"accuracy/valid", p->accuracy, false},
     };
     for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
-        if (log->board.file && step == curves[i].of_step)
+        if (log->board.file && step == curves[i].of_step && !isnan(curves[i].value))
             (void)!qkv_tensorboard_scalar(&log->board, curves[i].tag, p->step, curves[i].value);
     if (!step) fflush(log->file);
 }

@@ -4,7 +4,6 @@
 #include "folder/folder.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/machine.h"
 #include "model/description.h"
 #include "base/parallel.h"
 #include "task/companion.h"
@@ -42,27 +41,6 @@ qkv_status qkv_run_phase(qkv_run *r, const char *name) {
 
 /* ---- the header ---- */
 
-/* The model over a batch of `batch_tokens` in examples of the mean length. */
-static qkv_status describe_batch(const qkv_run *r, int64_t batch_tokens, qkv_description *d) {
-    const int64_t tokens = qkv_encoded_tokens(&r->train_ids),
-                  sequences = r->train_ids.n * r->train_ids.sides;
-    int64_t length = tokens / (sequences > 0 ? sequences : 1);
-    if (length > r->config.max_len) length = r->config.max_len; /* windows of joined text */
-    if (length < 1) length = 1;
-    const int64_t batch = batch_tokens / (length * r->train_ids.sides);
-    return qkv_describe_make(r->model, batch < 1 ? 1 : batch, length, d);
-}
-
-/* Bytes of memory that training takes: arrays parallel to the weights, what a step keeps,
- * the ids. */
-static double bytes_needed(const qkv_run *r, const qkv_train_config *c, const qkv_description *d) {
-    const double views = c->r_drop > 0 ? 2 : 1,
-                 copies = 4 + (c->ema > 0) + (c->average > 1 ? 1 + (double)c->average : 0);
-    /* Gradients of activations come and go: about half as much again at the most. */
-    return copies * d->weight_bytes + 1.5 * views * d->activation_bytes + 32e6 +
-           4 * (double)(qkv_encoded_tokens(&r->train_ids) + qkv_encoded_tokens(&r->valid_ids));
-}
-
 /* "12,345" */
 typedef struct grouped {
     char text[40];
@@ -71,23 +49,6 @@ static grouped group(double x) {
     grouped g;
     qkv_print_grouped(x, g.text);
     return g;
-}
-
-qkv_status qkv_run_check_memory(const qkv_run *r) {
-    const int64_t tokens = qkv_encoded_tokens(&r->train_ids);
-    const int64_t batch_tokens =
-        r->train.batch_tokens ? r->train.batch_tokens : qkv_recipe_batch(tokens);
-    qkv_description d;
-    double total;
-    (void)qkv_machine_memory(&total);
-    QKV_TRY(describe_batch(r, batch_tokens, &d));
-    const double bytes = bytes_needed(r, &r->train, &d);
-    qkv_description_free(&d);
-    if (total == 0 || bytes <= total) return QKV_OK;
-    return qkv_fail(QKV_FAILED,
-                    "the training needs about %.1f GB of memory, the machine has %.1f GB; lower "
-                    "batch_tokens (%lld) or the size of the model",
-                    bytes / 1e9, total / 1e9, (long long)batch_tokens);
 }
 
 static qkv_status say_data(qkv_run *r) {
@@ -205,16 +166,7 @@ static qkv_status say_model(qkv_run *r) {
 
 qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
     const qkv_train_config *c = &l->config;
-    qkv_description d;
-    double total;
-    const double have = qkv_machine_memory(&total);
     l->peak = qkv_kern_get()->peak_gflops((qkv_precision)c->precision, 0.03) * qkv_parallel_size();
-    QKV_TRY(describe_batch(r, c->batch_tokens, &d));
-    const double bytes = bytes_needed(r, c, &d);
-    /* Forward and twice as much backward, two operations a multiply-add, at half of the peak. */
-    const double work = 6 * (c->r_drop > 0 ? 2 : 1) * d.macs * (double)c->accumulate,
-                 seconds = work * (double)(l->state.steps - l->state.step) / (0.5e9 * l->peak);
-    qkv_description_free(&d);
     QKV_TRY(say_data(r));
     if (r->n_shared) {
         QKV_TRY(qkv_run_note(r, "warning   %s of the validation rows are in the training data too",
@@ -234,14 +186,7 @@ qkv_status qkv_run_header(qkv_run *r, qkv_loop *l) {
                              group((double)l->state.from).text));
     if (l->state.from > 0 && l->state.from == l->state.step)
         QKV_TRY(qkv_run_note(r, "          weights, and a new schedule of the rate"));
-    QKV_TRY(qkv_run_note(r, "estimate  %.0f MB of memory, %.*f minutes", bytes / 1e6,
-                         seconds < 600 ? 1 : 0, seconds / 60));
-    if (have > 0 && bytes > have)
-        QKV_TRY(qkv_run_note(r,
-                             "warning   only %.0f MB of memory are free now: it may swap or be "
-                             "killed; lower --batch-tokens",
-                             have / 1e6));
-    return QKV_OK;
+    return qkv_run_say_memory(r, c);
 }
 
 /* ---- the model card ---- */
@@ -384,7 +329,7 @@ qkv_status qkv_run_say_finished(qkv_run *r) {
                          minutes ? o->seconds / 60 : o->seconds, minutes ? "minutes" : "seconds"));
     say_best(r, &s, "");
     say_use(r);
-    QKV_TRY(qkv_run_note(r, "go on     with a larger --%s; begin anew with --overwrite",
+    QKV_TRY(qkv_run_note(r, "go on     with a larger --%s; start over with --overwrite",
                          o->minutes > 0 ? "minutes"
                          : o->steps > 0 ? "steps"
                                         : "epochs"));

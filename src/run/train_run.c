@@ -207,17 +207,26 @@ static qkv_status get_tokenizer(qkv_run *r, const char *own) {
 
 /* ---- ids ---- */
 
+/* Running text gets a row that begins where the part of it that is held out does. */
+static qkv_status hold_out_end(qkv_run *r) {
+    const int64_t bytes = corpus_bytes(&r->corpus);
+    r->first_held = r->corpus.n;
+    if (r->has_valid_corpus || r->corpus.shape != QKV_CORPUS_STREAM) return QKV_OK;
+    const int64_t held = qkv_recipe_held_out_end(bytes, r->train.valid_share);
+    return held ? qkv_corpus_cut(&r->corpus, bytes - held, &r->first_held) : QKV_OK;
+}
+
 /* Rows of the training data that are held out: a keyed choice, or the end of running text. */
 static void hold_out(const qkv_run *r, bool *train, bool *valid) {
     const size_t n = r->corpus.n;
     const bool stream = r->corpus.shape == QKV_CORPUS_STREAM;
-    const qkv_held_out held = qkv_recipe_held_out((int64_t)n, r->train.valid_share, stream);
+    const qkv_held_out held = qkv_recipe_held_out((int64_t)n, r->train.valid_share);
     const qkv_rng rng = {.seed = (uint64_t)r->train.seed, .stream = 0x73706c6974};
     const size_t rows = r->has_valid_corpus ? 0 : (size_t)held.rows, block = (size_t)held.block,
                  blocks = (n + block - 1) / block;
     for (size_t i = 0; i < n; i++) {
-        const size_t place = stream ? n - 1 - i : block * qkv_rng_permute(rng, blocks, i / block);
-        valid[i] = place < rows;
+        valid[i] =
+            stream ? i >= r->first_held : block * qkv_rng_permute(rng, blocks, i / block) < rows;
         train[i] = !valid[i];
     }
 }
@@ -262,6 +271,7 @@ static qkv_status find_rows(qkv_run *r, const bool *take) {
 
 static qkv_status make_ids(qkv_run *r) {
     qkv_tokenise_counts counts;
+    QKV_TRY(hold_out_end(r));
     bool *take = qkv_zalloc(2 * r->corpus.n, sizeof *take), *held = take + r->corpus.n;
     if (!take) return QKV_FAILED;
     const qkv_companion *companion;
@@ -278,6 +288,8 @@ static qkv_status make_ids(qkv_run *r) {
         status = make_set(r, r->has_valid_corpus ? &r->valid_corpus : &r->corpus,
                           r->has_valid_corpus ? NULL : held, "valid", &r->valid_ids, &counts);
     if (status == QKV_OK) status = find_rows(r, take);
+    if (status == QKV_OK && r->task->settle && !r->goes_on)
+        r->task->settle(&r->train_ids, &r->config);
     qkv_free(take);
     return status;
 }
@@ -351,6 +363,7 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
         QKV_TRY(assign(r, r->chosen->preset));
     }
     if (qkv_has_labels(r->task->shape)) r->config.classes = r->corpus.labels.n;
+    if (r->task->shape.head == QKV_HEAD_NUMBER) r->config.classes = 1;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;
     QKV_TRY(check_size(r));

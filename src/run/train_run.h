@@ -22,7 +22,8 @@ typedef struct qkv_run {
     qkv_train_config train;
     qkv_corpus corpus, valid_corpus;
     bool has_valid_corpus;
-    bool pairs; /* rows have two texts, which become one sequence */
+    size_t first_held; /* of running text: the row at which the part begins that is held out */
+    bool pairs;        /* rows have two texts, which become one sequence */
     qkv_tokenizer *tokenizer;
     qkv_encoded train_ids, valid_ids;
     qkv_tokenise_counts counts;
@@ -79,6 +80,14 @@ void qkv_run_leave_usable(qkv_run *r, qkv_loop *l);
 /* Says how the data was read and what it holds; refuses what no classifier can learn from. */
 qkv_status qkv_run_understood(qkv_run *r);
 
+/* ---- estimate.c ---- */
+
+/* Refuses, before anything large is allocated, what cannot fit into the machine. */
+qkv_status qkv_run_check_memory(const qkv_run *r);
+/* Says what the training will have taken at its end, once the model is there; `c`: its settings, with
+ * what was chosen. */
+qkv_status qkv_run_say_memory(qkv_run *r, const qkv_train_config *c);
+
 /* ---- train_report.c: what a person sees and finds ---- */
 
 /* A qkv_loop.progress: writes to the log and passes on; `user` is the run. */
@@ -87,15 +96,13 @@ bool qkv_run_tell(void *user, const qkv_progress *p);
 qkv_status qkv_run_note(qkv_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Says what begins now; QKV_INTERRUPTED when asked to stop. */
 qkv_status qkv_run_phase(qkv_run *r, const char *name);
-/* Refuses, before anything large is allocated, what cannot fit into the machine. */
-qkv_status qkv_run_check_memory(const qkv_run *r);
 /* Data, model, memory and time, before the first step. */
 qkv_status qkv_run_header(qkv_run *r, qkv_loop *l);
 /* The course of the training (see below), and README.md. */
 qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l);
 /* Of a run that was stopped: what is in place, and how to go on. */
 void qkv_run_say_stopped(qkv_run *r, const qkv_loop *l);
-/* Of one that is finished already: what it came to, and how to go on or begin anew. */
+/* Of one that is finished already: what it came to, and how to go on or start over. */
 qkv_status qkv_run_say_finished(qkv_run *r);
 
 /* ---- course.c ---- */

@@ -140,8 +140,11 @@ static void put_column(qkv_buf *out, const char *role, const qkv_column_name *c,
 
 static void put_columns(const qkv_run *r, const qkv_reading *s, qkv_buf *out) {
     static const char *const labelled[QKV_ROLES] = {"label", "text", "pair"},
+                             *const rated[QKV_ROLES] = {"number", "text", "pair"},
                              *const parallel[QKV_ROLES] = {"label", "source", "target"};
-    const char *const *roles = r->corpus.shape == QKV_CORPUS_PARALLEL ? parallel : labelled;
+    const char *const *roles = r->corpus.shape == QKV_CORPUS_PARALLEL ? parallel
+                               : r->corpus.shape == QKV_CORPUS_RATED  ? rated
+                                                                      : labelled;
     if (s->separator)
         qkv_buf_puts(out, s->header ? "named in the first row" : "no names in the first row");
     for (int k = 0; k < QKV_ROLES; k++)
@@ -216,7 +219,8 @@ static qkv_status say_rows(qkv_run *r, const qkv_survey *s) {
     if (s->disputed) {
         qkv_buf_puts(&line, ", ");
         put_count(&line, s->disputed);
-        qkv_buf_puts(&line, " of them with another label");
+        qkv_buf_puts(&line, r->corpus.shape == QKV_CORPUS_RATED ? " of them with another number"
+                                                                : " of them with another label");
     }
     return say(r, "rows", &line);
 }
@@ -254,6 +258,13 @@ static qkv_status say_classes(qkv_run *r, const qkv_survey *s) {
     return say(r, "classes", &line);
 }
 
+static qkv_status say_numbers(qkv_run *r, const qkv_survey *s) {
+    qkv_buf line = {0};
+    qkv_buf_printf(&line, "%.6g to %.6g, mean %.4g, standard deviation %.4g", s->least, s->most,
+                   s->mean, s->deviation);
+    return say(r, "numbers", &line);
+}
+
 static qkv_status say_sample(qkv_run *r) {
     const qkv_corpus *c = &r->corpus;
     const qkv_row *row = &c->rows[0];
@@ -262,6 +273,7 @@ static qkv_status say_sample(qkv_run *r) {
         put_shown(&line, text_of(c->labels.names[row->label]), SHOWN);
         qkv_buf_puts(&line, ": ");
     }
+    if (c->shape == QKV_CORPUS_RATED) qkv_buf_printf(&line, "%.6g: ", (double)row->value);
     put_quoted(&line, row->text, row->second.data ? SAMPLE / 2 : SAMPLE);
     if (row->second.data) {
         qkv_buf_puts(&line, c->shape == QKV_CORPUS_PARALLEL ? " → " : " and ");
@@ -320,9 +332,10 @@ static qkv_status say_all(qkv_run *r, const qkv_survey *s) {
     if (c->shape == QKV_CORPUS_STREAM) return QKV_OK;
     QKV_TRY(say_rows(r, s));
     if (c->shape == QKV_CORPUS_LABELLED) QKV_TRY(say_classes(r, s));
+    if (c->shape == QKV_CORPUS_RATED) QKV_TRY(say_numbers(r, s));
     QKV_TRY(say_sample(r));
-    if (c->shape != QKV_CORPUS_LABELLED) return QKV_OK;
     QKV_TRY(qkv_survey_check(c, s));
+    if (c->shape != QKV_CORPUS_LABELLED) return QKV_OK;
     QKV_TRY(warn_rare(r, s));
     QKV_TRY(warn_imbalance(r, s));
     return warn_alike(r, s);

@@ -1,24 +1,14 @@
 /* classify: one text, one of a set of labels. Targets are per sequence. */
 #include "task/companion.h"
 
-#include <string.h>
-
 static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
                      const int64_t *examples, int64_t n, qkv_batch *out) {
     (void)spec;
-    int32_t *ids = qkv_task_layout(t, b, examples, n, 0, 0, &out->src);
     int32_t *targets = qkv_tape_alloc(t, NULL, (size_t)n * sizeof *targets);
-    if (!ids || !targets) return;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t len;
-        const int32_t *from = qkv_batcher_ids(b, examples[i], 0, &len);
-        memcpy(ids + out->src.layout.start[i], from, (size_t)len * sizeof *ids);
-        targets[i] = b->data->label[examples[i]];
-    }
-    qkv_task_columns(t, b, examples, n, &out->src);
+    if (!targets || !qkv_task_read(t, b, examples, n, out)) return;
+    for (int64_t i = 0; i < n; i++) targets[i] = b->data->label[examples[i]];
     out->targets = targets;
     out->n_targets = n;
-    out->tokens = out->src.rows;
 }
 
 /* The encoder learns as if it were alone (the n-grams have learned already), and is judged together

@@ -7,6 +7,7 @@
  *   columns what it reads beside the ids of a text
  *   fit     before the first step; again at the end, when nothing is to be judged by the rows
  *           held out any more (`whole`)
+ *   bytes   of memory, beside the model's, while it is fitted
  *   weigh   at each validation: how much it counts beside the network
  *   keep    what the training found goes into the configuration that is written
  *   learn   once the network is done: a file of its own in the model folder
@@ -40,6 +41,7 @@ typedef struct qkv_companion {
     bool (*say)(const qkv_settings *s, char *text, size_t room);
     unsigned (*columns)(const qkv_config *c); /* qkv_column_bit of each */
     qkv_status (*fit)(const qkv_fit *f);
+    double (*bytes)(const qkv_config *c, int64_t texts);
     qkv_status (*weigh)(const qkv_fit *f);
     void (*keep)(qkv_config *kept, const qkv_config *trained);
     const char *file; /* its file in the model folder; NULL: it lies in the weights */

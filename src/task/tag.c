@@ -1,15 +1,10 @@
 /* tag: a label for each word of a text. A word's row is that of the token it begins at. */
 #include "task/task.h"
 
-#include <string.h>
-
 static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *b,
                      const int64_t *examples, int64_t n, qkv_batch *out) {
     (void)spec;
-    int32_t *ids = qkv_task_layout(t, b, examples, n, 0, 0, &out->src);
-    if (!ids) return;
-    qkv_task_columns(t, b, examples, n, &out->src);
-    if (qkv_tape_stopped(t)) return;
+    if (!qkv_task_read(t, b, examples, n, out)) return;
     const qkv_cells *words = out->src.column[QKV_COLUMN_WORDS],
                     *tags = out->src.column[QKV_COLUMN_TAGS];
     for (int64_t i = 0; i < n; i++) out->n_targets += words[i].n;
@@ -18,17 +13,11 @@ static void assemble(qkv_tape *t, const qkv_task_spec *spec, const qkv_batcher *
     if (!targets || !at) return;
     out->targets = targets;
     out->target_rows = at;
-    out->tokens = out->src.rows;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t len;
-        const int32_t *from = qkv_batcher_ids(b, examples[i], 0, &len),
-                      start = out->src.layout.start[i];
-        memcpy(ids + start, from, (size_t)len * sizeof *ids);
+    for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < words[i].n; k++) {
-            *at++ = start + words[i].at[k];
+            *at++ = out->src.layout.start[i] + words[i].at[k];
             *targets++ = tags[i].at[k];
         }
-    }
 }
 
 static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, const qkv_batch *b,

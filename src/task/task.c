@@ -59,7 +59,9 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *confi
                           .eos = qkv_tokenizer_special(tok, QKV_TOK_EOS),
                           .mask = qkv_tokenizer_special(tok, QKV_TOK_MASK),
                           .bare_source = !config->source_eos,
-                          .vocab_size = (int32_t)qkv_tokenizer_size(tok)};
+                          .vocab_size = (int32_t)qkv_tokenizer_size(tok),
+                          .rate_mean = config->rate_mean,
+                          .rate_deviation = config->rate_deviation};
     /* BERT's tokenizers begin and end a text with [CLS] and [SEP]. */
     if (spec.bos < 0) spec.bos = qkv_tokenizer_special(tok, QKV_TOK_CLS);
     if (spec.eos < 0) spec.eos = qkv_tokenizer_special(tok, QKV_TOK_SEP);
@@ -192,6 +194,19 @@ void qkv_task_columns(qkv_tape *t, const qkv_batcher *b, const int64_t *examples
             cells[i] = qkv_encoded_cells(b->data, c, examples[i]);
         out->column[c] = cells;
     }
+}
+
+bool qkv_task_read(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
+                   qkv_batch *out) {
+    int32_t *ids = qkv_task_layout(t, b, examples, n, 0, 0, &out->src);
+    for (int64_t i = 0; i < n && ids; i++) {
+        int64_t len;
+        const int32_t *from = qkv_batcher_ids(b, examples[i], 0, &len);
+        memcpy(ids + out->src.layout.start[i], from, (size_t)len * sizeof *ids);
+    }
+    if (ids) qkv_task_columns(t, b, examples, n, &out->src);
+    out->tokens = out->src.rows;
+    return !qkv_tape_stopped(t);
 }
 
 /* The list and the list again, in the arena. */

@@ -15,6 +15,7 @@
 typedef struct qkv_batch {
     qkv_tokens src, tgt;        /* rows 0 where the task has no such side */
     const int32_t *targets;     /* classify: of each sequence; translate, lm: of each row of tgt */
+    const real *numbers;        /* rate: of each sequence, in deviations from their mean */
     const int32_t *target_rows; /* mlm: the rows of src that the targets belong to */
     int64_t n_targets;
     int64_t n_sequences;
@@ -37,6 +38,7 @@ typedef struct qkv_task_spec {
     const real *class_weights;      /* classify: per class, or NULL */
     double ngram_cost, ngram_prior; /* of the fit of n-grams: ngram_fit.c */
     int64_t ngram_passes;
+    double rate_mean, rate_deviation; /* rate: of the numbers */
 } qkv_task_spec;
 
 /* What a batch gave: how much was in it, and how good the model was at it. */
@@ -67,6 +69,7 @@ typedef struct qkv_tally {
     int64_t n_right, n_targets;
     int64_t *confusion; /* of a head of classes: [truth][answer], else NULL */
     int32_t classes;
+    QKV_VEC(double) truth, answer; /* of a head of one number, as in the data */
 } qkv_tally;
 
 typedef struct qkv_task {
@@ -77,12 +80,14 @@ typedef struct qkv_task {
     qkv_corpus_shape corpus; /* what its files look like */
     qkv_framing framing;
     const qkv_recipe *recipe;
+    /* Finds what of the configuration the training rows decide; NULL: nothing. */
+    void (*settle)(const qkv_encoded *train, qkv_config *c);
     int sides;         /* of an example */
     unsigned columns;  /* beside the ids, whatever the configuration: bits of qkv_column */
     bool stream;       /* trains on windows of joined text */
     bool whole_words;  /* may want to know which tokens continue a word (qkv_task_words) */
     bool one_view;     /* two passes over an example see different texts: no r_drop */
-    const char *unit;  /* what is counted as right: "examples", "tokens" */
+    const char *unit;  /* what is counted as right: "examples", "tokens"; NULL: nothing is */
     bool counts_right; /* the share of right answers is what a person asks for; else the loss */
     const struct qkv_companion *const *companions; /* those it may have (companion.h), NULL at the
                                                       end; NULL: none */
@@ -148,6 +153,11 @@ void qkv_task_count_classes(qkv_tensor *logits, const int32_t *targets, qkv_tall
  * the ids to be filled (out->ids) and sets layout and rows; NULL after an error on the tape. */
 int32_t *qkv_task_layout(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
                          int side, int64_t extra, qkv_tokens *out);
+
+/* The texts of the examples as an encoder reads them, with their columns; false after an error on
+ * the tape. */
+bool qkv_task_read(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,
+                   qkv_batch *out);
 
 /* Fills in the columns of `out` that the examples have, for the tokens of their first side. */
 void qkv_task_columns(qkv_tape *t, const qkv_batcher *b, const int64_t *examples, int64_t n,

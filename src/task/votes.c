@@ -2,7 +2,8 @@
  * that: the encoder soon knows it by heart, and is surer of itself than it is right.
  * So the factors a and b of
  *     logits = ½ (a · encoder + b · n-grams)
- * are those with which held-out rows have the least loss, of a few that are tried. They change no
+ * are those with which held-out rows have the least loss, of a few that are tried; of squared error
+ * the least of all can be solved for. They change no
  * step of the training, and make the probabilities that the model gives about as good
  * as its answers. */
 #include "base/parallel.h"
@@ -10,7 +11,7 @@
 
 #include <math.h>
 
-enum { TRIED = 15, CELLS = TRIED * TRIED };
+enum { TRIED = 15, CELLS = TRIED * TRIED, FACTOR_MOST = 1000 };
 
 /* ⅛ … 16 in steps of √2. */
 static double factor(int i) {
@@ -30,6 +31,37 @@ static double loss_of(const real *x, const real *y, int64_t n, int32_t target, d
     return most + log(sum) - 0.5 * (a * (double)x[target] + b * (double)y[target]);
 }
 
+/* ---- numbers ---- */
+
+/* Σ over rows of what the normal equations of x·a/2 + y·b/2 ≈ t are made of. */
+enum { XX, XY, YY, XT, YT };
+
+static void add_products(double x, double y, double t, double *sums) {
+    sums[XX] += x * x;
+    sums[XY] += x * y;
+    sums[YY] += y * y;
+    sums[XT] += x * t;
+    sums[YT] += y * t;
+}
+
+/* The factors of least squared error, none of them below zero. */
+static void solve_numbers(const double *s, double *a, double *b) {
+    const double det = s[XX] * s[YY] - s[XY] * s[XY];
+    *a = det > 1e-9 * s[XX] * s[YY] ? (s[XT] * s[YY] - s[YT] * s[XY]) / det : -1;
+    *b = det > 1e-9 * s[XX] * s[YY] ? (s[YT] * s[XX] - s[XT] * s[XY]) / det : -1;
+    if (*a < 0 || *b < 0) { /* one alone is best: the one that explains more */
+        const double x = s[XX] > 0 && s[XT] > 0 ? s[XT] / s[XX] : 0,
+                     y = s[YY] > 0 && s[YT] > 0 ? s[YT] / s[YY] : 0;
+        const bool first = x * s[XT] >= y * s[YT];
+        *a = first ? x : 0;
+        *b = first ? 0 : y;
+    }
+    *a = fmin(2 * *a, FACTOR_MOST);
+    *b = fmin(2 * *b, FACTOR_MOST);
+}
+
+/* ---- rows ---- */
+
 /* Adds a batch's losses to those of each pair of factors. */
 static qkv_status add_batch(const qkv_fit *f, int64_t i, double *losses) {
     qkv_tape *t = f->tape;
@@ -43,11 +75,16 @@ static qkv_status add_batch(const qkv_fit *f, int64_t i, double *losses) {
     const qkv_tensor *encoder = qkv_model_encoder_logits(t, f->model, &batch.src),
                      *ngrams = qkv_model_ngram_logits(t, f->model, &batch.src);
     QKV_TRY(qkv_tape_status(t));
-    for (int64_t k = 0; k < batch.n_targets; k++)
+    for (int64_t k = 0; k < batch.n_targets; k++) {
+        const real *x = encoder->data + k * encoder->ld, *y = ngrams->data + k * ngrams->ld;
+        if (batch.numbers) {
+            add_products((double)*x, (double)*y, (double)batch.numbers[k], losses);
+            continue;
+        }
         for (int c = 0; c < CELLS; c++)
-            losses[c] +=
-                loss_of(encoder->data + k * encoder->ld, ngrams->data + k * ngrams->ld,
-                        encoder->cols, batch.targets[k], factor(c / TRIED), factor(c % TRIED));
+            losses[c] += loss_of(x, y, encoder->cols, batch.targets[k], factor(c / TRIED),
+                                 factor(c % TRIED));
+    }
     return QKV_OK;
 }
 
@@ -60,6 +97,12 @@ qkv_status qkv_votes_weigh(const qkv_fit *f) {
         status = add_batch(f, i, losses);
     QKV_TRY(qkv_parallel_agree(status));
     qkv_parallel_sum(losses, CELLS);
+    if (qkv_shape_of(qkv_model_config(f->model)->task).head == QKV_HEAD_NUMBER) {
+        double a, b;
+        solve_numbers(losses, &a, &b);
+        qkv_model_set_votes(f->model, a, b);
+        return QKV_OK;
+    }
     int best = 0;
     for (int c = 1; c < CELLS; c++)
         if (losses[c] < losses[best]) best = c;

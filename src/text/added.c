@@ -54,8 +54,7 @@ qkv_status qkv_matcher_build(qkv_tokenizer *tok) {
 }
 
 static uint8_t class_before(const char *text, size_t at) {
-    size_t i = at - 1;
-    while (i > 0 && at - i < 4 && ((uint8_t)text[i] & 0xC0) == 0x80) i--;
+    const size_t i = qkv_utf8_start(text, at - 1);
     int32_t cp;
     return i + (size_t)qkv_utf8_decode(text + i, at - i, &cp) == at ? qkv_unicode_class(cp) : 0;
 }
@@ -76,10 +75,8 @@ bool qkv_matcher_next(const qkv_tokenizer *tok, const qkv_matcher *m, const char
                                (to < len && qkv_unicode_class_at(text, len, to, &n) & QKV_U_WORD)))
             continue;
         if (a->lstrip)
-            while (from > s->taken && class_before(text, from) & QKV_U_SPACE) {
-                from--;
-                while (from > s->taken && ((uint8_t)text[from] & 0xC0) == 0x80) from--;
-            }
+            while (from > s->taken && class_before(text, from) & QKV_U_SPACE)
+                from = qkv_utf8_start(text, from - 1);
         if (a->rstrip)
             while (to < len && qkv_unicode_class_at(text, len, to, &n) & QKV_U_SPACE) to += n;
         s->begin = from;

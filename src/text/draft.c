@@ -6,6 +6,10 @@
 
 #include <string.h>
 
+/* Steps that replace can multiply a text, one after another without end. Unicode's own forms make at
+ * most 18 characters of one, bytes written as characters two of one: what grows beyond is hostile. */
+enum { GROWTH = 64, GROWTH_FREE = 1 << 16 };
+
 void qkv_draft_free(qkv_draft *w) {
     for (int i = 0; i < 2; i++) {
         qkv_buf_free(&w->side[i].text);
@@ -39,6 +43,7 @@ qkv_status qkv_draft_start(qkv_draft *w, const char *text, size_t len, size_t ba
     w->len = len;
     w->track = track;
     w->at_start = base == 0;
+    w->most = GROWTH_FREE + len * GROWTH;
     w->from = w->to = NULL;
     w->pieces.n = w->old.n = 0;
     w->out = 0;
@@ -69,7 +74,14 @@ void qkv_draft_begin(qkv_draft *w) {
 
 void qkv_draft_put(qkv_draft *w, const char *bytes, size_t n, size_t begin, size_t end) {
     struct qkv_draft_side *s = &w->side[w->out];
-    if (!n) return;
+    if (!n || s->text.status != QKV_OK) return;
+    if (s->text.len + n > w->most) {
+        s->text.status = qkv_fail(QKV_BAD_FILE,
+                                  "the tokenizer's steps make more than %zu bytes of a text, more "
+                                  "than %d for each of its own",
+                                  w->most, GROWTH);
+        return;
+    }
     qkv_buf_add(&s->text, bytes, n);
     if (!w->track || s->text.status != QKV_OK) return;
     uint32_t *from = EXTEND(s->from, n), *to = EXTEND(s->to, n);

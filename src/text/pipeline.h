@@ -68,6 +68,7 @@ typedef struct qkv_draft {
         QKV_VEC(uint32_t) from, to;
     } side[2];
     int out;                        /* the side that is written to */
+    size_t most;                    /* bytes that steps may make of the text */
     QKV_VEC(qkv_stretch) stretches; /* of one piece, while it is split */
     qkv_uchars chars;               /* characters of a stretch, for the normal forms */
 } qkv_draft;

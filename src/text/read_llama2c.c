@@ -65,6 +65,7 @@ static qkv_status read_pieces(const char *data, size_t n, qkv_pieces *out, qkv_b
     uint32_t longest = 0;
     longest_of(data, n, &longest);
     piece p;
+    qkv_buf_extend(bytes, 0); /* a place even for pieces that are all empty */
     size_t i = 0;
     for (const char *at = data + 4; at < data + n; i++) {
         if (!next_piece(&at, data + n, longest, &p)) break;

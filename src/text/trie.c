@@ -100,6 +100,10 @@ qkv_status qkv_trie_build(qkv_trie *t, qkv_trie_key *keys, size_t n) {
     *t = (qkv_trie){0};
     qsort(keys, n, sizeof *keys, by_text);
     while (n && keys[0].len == 0) keys++, n--;
+    for (size_t i = 0; i < n; i++)
+        if (keys[i].len > QKV_TRIE_DEPTH)
+            return qkv_fail(QKV_BAD_FILE, "a piece of %u bytes, to be searched for: at most %u",
+                            keys[i].len, QKV_TRIE_DEPTH);
     builder b = {.search_from = 1, .keys = keys};
     qkv_status status = grow(&b, 1024);
     const range root = {0, n, 0, 0};

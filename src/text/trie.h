@@ -24,6 +24,10 @@ typedef struct qkv_trie_key {
     int32_t value; /* ≥ 0 */
 } qkv_trie_key;
 
+/* Bytes of a key: a search walks as far from each place of a text, so that its time is linear in the
+ * text by at most this factor. */
+#define QKV_TRIE_DEPTH 1024u
+
 /* Builds from keys (sorted here, in place). Of equal keys the one with the greatest value stays;
  * empty keys are ignored. */
 qkv_status qkv_trie_build(qkv_trie *t, qkv_trie_key *keys, size_t n);

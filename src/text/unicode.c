@@ -115,8 +115,7 @@ void qkv_unicode_trim(const char *text, size_t *begin, size_t *end, bool left, b
     while (left && *begin < *end && qkv_unicode_class_at(text, *end, *begin, &n) & QKV_U_SPACE)
         *begin += n;
     while (right && *begin < *end) {
-        size_t last = *end - 1;
-        while (last > *begin && ((uint8_t)text[last] & 0xC0) == 0x80) last--;
+        const size_t last = *begin + qkv_utf8_start(text + *begin, *end - 1 - *begin);
         if (!(qkv_unicode_class_at(text, *end, last, &n) & QKV_U_SPACE) || last + n != *end) break;
         *end = last;
     }

@@ -40,6 +40,7 @@ static double mean_loss(const qkv_step_result *sum) {
 /* Validates the weights that would be handed out, and remembers the best. */
 static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     qkv_step_result sum, known;
+    const double begin = qkv_now();
     QKV_TRY(qkv_loop_phase(l, "validation", 0));
     qkv_average_enter(&l->average);
     qkv_status status = qkv_loop_weigh(l);
@@ -50,16 +51,17 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     const qkv_config *model = qkv_model_config(l->model);
     p->loss = mean_loss(&sum);
     p->train_loss = mean_loss(&known);
-    p->accuracy = (double)sum.n_right / (double)sum.n_targets;
+    p->accuracy = qkv_loop_right(l, &sum);
     const qkv_task *task = qkv_task_of(model);
     const double score = task->score ? task->score(model, p->loss, p->accuracy) : -p->loss;
     p->best = score > l->state.best;
     l->state.stale = p->best ? 0 : l->state.stale + 1;
     if (p->best)
         l->state.best = score, l->state.best_step = l->state.step,
-        l->state.best_right = p->accuracy;
+        l->state.best_right = isnan(p->accuracy) ? 0 : p->accuracy;
     l->valid_loss = p->loss;
     l->valid_right = p->accuracy;
+    l->pace.validation = qkv_now() - begin;
     return QKV_OK;
 }
 

@@ -6,7 +6,9 @@
 #include "task/companion.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const qkv_optimizer_names[] = {
@@ -63,7 +65,7 @@ static int64_t budget(qkv_loop *l) {
     return a_pass * c->epochs;
 }
 
-static void set_schedule(qkv_loop *l) {
+void qkv_loop_set_schedule(qkv_loop *l) {
     const qkv_train_config *c = &l->config;
     const int64_t steps = l->state.steps - l->state.from;
     l->schedule = (qkv_schedule){.kind = (qkv_schedule_kind)c->schedule,
@@ -157,7 +159,9 @@ qkv_status qkv_loop_weigh(qkv_loop *l) {
  * ended with as its best so far. */
 static qkv_status begin(qkv_loop *l) {
     bool any = false;
+    const double began = qkv_now();
     QKV_TRY(fit_companions(l, false, &any));
+    l->state.fit_seconds = any ? qkv_now() - began : 0;
     return l->run && (any || l->after) ? qkv_loop_save(l, l->after != NULL) : QKV_OK;
 }
 
@@ -172,7 +176,7 @@ static qkv_status find_state(qkv_loop *l, bool *found) {
     if (l->state.timed || l->state.steps > l->state.step) return QKV_OK;
     return qkv_fail(QKV_USAGE,
                     "the run there is finished, after %lld steps; these settings give it %lld: "
-                    "raise --epochs or --steps to go on from it, or begin anew with --overwrite",
+                    "raise --epochs or --steps to go on from it, or start over with --overwrite",
                     (long long)l->state.step, (long long)l->state.steps);
 }
 
@@ -208,7 +212,7 @@ static qkv_status make_ready(qkv_loop *l) {
     QKV_TRY(find_state(l, &found));
     if (!found) QKV_TRY(begin(l));
     if (l->state.timed) QKV_TRY(qkv_loop_find_steps(l));
-    set_schedule(l);
+    qkv_loop_set_schedule(l);
     return QKV_OK;
 }
 
@@ -252,9 +256,24 @@ qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p) {
                     (long long)l->state.steps);
 }
 
+qkv_status qkv_loop_note(qkv_loop *l, const char *format, ...) {
+    char line[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    qkv_progress p = {.kind = QKV_PROGRESS_NOTE, .text = line};
+    return qkv_loop_tell(l, &p);
+}
+
 qkv_status qkv_loop_phase(qkv_loop *l, const char *name, double share) {
     qkv_progress p = {.kind = QKV_PROGRESS_PHASE, .text = name, .share = share};
     return qkv_loop_tell(l, &p);
+}
+
+double qkv_loop_right(const qkv_loop *l, const qkv_step_result *r) {
+    const bool counted = qkv_task_of(qkv_model_config(l->model))->unit != NULL;
+    return counted ? (double)r->n_right / (double)(r->n_targets ? r->n_targets : 1) : NAN;
 }
 
 static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
@@ -263,7 +282,7 @@ static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
     qkv_progress p = {.kind = QKV_PROGRESS_STEP,
                       .loss = r->loss / targets,
                       .step_loss = l->step_loss,
-                      .accuracy = (double)r->n_right / targets,
+                      .accuracy = qkv_loop_right(l, r),
                       .lr = u->lr,
                       .norm = u->norm,
                       .tokens_per_s = (double)r->tokens / l->recent_seconds};
@@ -271,8 +290,9 @@ static qkv_status report_step(qkv_loop *l, const qkv_update *u) {
     if (l->peak > 0)
         l->peak = fmax(l->peak, p.gflops); /* it was measured while others had the processor */
     p.share = l->peak > 0 ? p.gflops / l->peak : 0;
-    p.seconds_left = (qkv_now() - l->started) / (double)(l->state.step - l->started_at) *
-                     (double)(l->state.steps - l->state.step);
+    p.seconds_left = l->pace.n
+                         ? qkv_loop_left(l, l->state.steps)
+                         : (qkv_now() - l->started) * (double)(l->state.steps - l->state.step);
     return qkv_loop_tell(l, &p);
 }
 
@@ -372,6 +392,7 @@ static qkv_status one_step(qkv_loop *l, qkv_update *u) {
     if (skipped)
         qkv_loop_find_place(l); /* all batches of the step are passed over, whichever failed */
     l->recent_seconds += qkv_now() - begin;
+    qkv_loop_count_step(l, qkv_now() - begin);
     return QKV_OK;
 }
 
@@ -397,8 +418,11 @@ static qkv_status run_stretch(qkv_loop *l) {
         const int64_t epoch = l->epoch;
         const bool fresh = l->batch == l->train_batches.n_batches;
         QKV_TRY(one_step(l, &u));
+        const qkv_status told = qkv_loop_correct(l);
         l->state.pending = is_due(l, epoch, fresh);
+        QKV_TRY(told);
         QKV_TRY(report_step(l, &u));
+        QKV_TRY(qkv_loop_say_time(l));
     }
     return qkv_loop_mark(l);
 }

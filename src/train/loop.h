@@ -38,9 +38,20 @@ typedef struct qkv_loop_state {
     double usual;             /* running mean of the gradient's squared norm */
     double cpu_before;        /* processor seconds of earlier processes */
     double seconds_before;    /* wall clock, likewise */
+    double fit_seconds;       /* that fitting the companions took at the beginning */
     bool timed;               /* `steps` is still to be found from `minutes`: see pace.c */
     bool pending;             /* the step ended a stretch, but was not validated yet */
 } qkv_loop_state;
+
+/* Seconds that things take, in this process; 0: not known yet. See pace.c. */
+typedef struct qkv_pace {
+    double step, validation, save;
+    double sum; /* of the last n steps */
+    int64_t n;
+    bool warm;          /* the first step, which makes the memory, is over */
+    bool said;          /* how long it all takes */
+    int64_t told_steps; /* the number that a person knows of, once it was corrected */
+} qkv_pace;
 
 typedef struct qkv_loop {
     /* set by the caller */
@@ -79,6 +90,7 @@ typedef struct qkv_loop {
     qkv_step_result recent; /* since the last validation */
     double step_loss;       /* of the last step */
     double recent_seconds, started, valid_loss, valid_right;
+    qkv_pace pace;
     int64_t started_at;   /* the step at which this process began */
     int64_t epoch, batch; /* where the next step begins */
     int64_t saved;        /* the step of the last checkpoint */
@@ -110,6 +122,15 @@ double qkv_loop_seconds(const qkv_loop *l);
 
 /* Finds `steps` from `minutes` before the first step; leaves weights and moments as they were. */
 qkv_status qkv_loop_find_steps(qkv_loop *l);
+/* Once more after a step, where the run would end far from its minutes. */
+qkv_status qkv_loop_correct(qkv_loop *l);
+/* Seconds from now to the end of the run, if that comes after `steps`. */
+double qkv_loop_left(const qkv_loop *l, int64_t steps);
+/* A step took so long. */
+void qkv_loop_count_step(qkv_loop *l, double seconds);
+/* Says how long the run takes, once that is known. */
+qkv_status qkv_loop_say_time(qkv_loop *l);
+void qkv_loop_set_schedule(qkv_loop *l);
 
 /* Moves `epoch` and `batch` to where step `step` begins. */
 void qkv_loop_find_place(qkv_loop *l);
@@ -120,6 +141,8 @@ int64_t qkv_loop_next_batch(qkv_loop *l);
 qkv_status qkv_loop_mark(qkv_loop *l);
 /* Batches of training data that a validation sees. */
 int64_t qkv_loop_known(const qkv_loop *l);
+/* The share of right answers; NaN: the task has none (unit NULL). */
+double qkv_loop_right(const qkv_loop *l, const qkv_step_result *r);
 /* Finds how much each companion counts, beside the weights that are in place. */
 qkv_status qkv_loop_weigh(qkv_loop *l);
 /* What all ranks counted; the first failure among them, for all. */
@@ -139,6 +162,9 @@ qkv_status qkv_loop_save(qkv_loop *l, bool best);
 qkv_status qkv_loop_restore(qkv_loop *l, const char *which, bool *found);
 /* Tells the caller; QKV_INTERRUPTED when it wants to stop. */
 qkv_status qkv_loop_tell(qkv_loop *l, qkv_progress *p);
+/* The same: a line for a person, of at most 200 bytes. */
+qkv_status qkv_loop_note(qkv_loop *l, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The same: what goes on now, and how much of it is done (0: unknown). */
 qkv_status qkv_loop_phase(qkv_loop *l, const char *name, double share);
 

@@ -1,5 +1,6 @@
 /* Checkpoints of the loop: weights, moments and the few numbers that change. */
 #include "train/loop.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -56,6 +57,7 @@ static const struct row {
     {"best_right", OPTIONAL, offsetof(written, now.best_right), 17, 0, 1},
     {"from", LATER, offsetof(written, now.from), 0, 0, 0x1p53},
     {"seconds", OPTIONAL, offsetof(written, now.seconds_before), 9, 0, 1e300},
+    {"fit_seconds", OPTIONAL, offsetof(written, now.fit_seconds), 9, 0, 1e300},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
@@ -302,6 +304,7 @@ static qkv_status write_checkpoint(qkv_loop *l, bool best) {
 }
 
 qkv_status qkv_loop_save(qkv_loop *l, bool best) {
+    const double begin = qkv_now();
     qkv_optim_settle(&l->stepper.optim);
     qkv_optim_collect(&l->stepper.optim);
     const qkv_status status = qkv_parallel_rank() == 0 ? write_checkpoint(l, best) : QKV_OK;
@@ -309,6 +312,7 @@ qkv_status qkv_loop_save(qkv_loop *l, bool best) {
     QKV_TRY(qkv_parallel_agree(status));
     for (int64_t i = 0; i < l->average.n; i++) l->average.kept[i].stored = true;
     l->saved = l->state.step;
+    l->pace.save = qkv_now() - begin;
     return QKV_OK;
 }
 

@@ -90,6 +90,7 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, qkv_use_texts
                              const qkv_encoding *e, qkv_tokens *src) {
     unsigned wanted = qkv_tokenise_spec_of(qkv_model_config(m->model)).columns;
     if (!texts.words) wanted &= ~(unsigned)QKV_COLUMNS_WORD;
+    wanted &= ~(unsigned)QKV_COLUMNS_TRUTH;
     for (qkv_column c = 0; c < QKV_COLUMNS; c++) {
         if (!(wanted & qkv_column_bit(c))) continue;
         qkv_cells *cells = qkv_tape_alloc(t, NULL, (size_t)src->layout.n * sizeof *cells);
@@ -224,6 +225,19 @@ qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n
                         qkv_text_model_task(m));
     return qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, class_rows, (size_t)m->labels.n,
                              probabilities);
+}
+
+/* ---- numbers ---- */
+
+qkv_status qkv_rate(const qkv_text_model *m, const qkv_text *texts, size_t n, float *numbers) {
+    const qkv_config *c = qkv_model_config(m->model);
+    if (qkv_task_of(c)->shape.head != QKV_HEAD_NUMBER)
+        return qkv_fail(QKV_USAGE, "this model was trained to %s, not to rate",
+                        qkv_text_model_task(m));
+    QKV_TRY(qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, qkv_model_classify, 1, numbers));
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = (float)((double)numbers[i] * c->rate_deviation + c->rate_mean);
+    return QKV_OK;
 }
 
 /* ---- vectors ---- */

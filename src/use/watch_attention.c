@@ -1,6 +1,7 @@
 /* The attention weights of one pass over a text, with the tokens' names. */
 #include "use/predict.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "nn/attention_record.h"
 
 #include <string.h>
@@ -191,8 +192,7 @@ static qkv_status put_parts(looking *l, qkv_attention_parts *out) {
 
 static qkv_status put_titles(looking *l, qkv_attention_parts *out) {
     const qkv_attention_part *last = &out->at[out->n - 1];
-    size_t shown = l->text.len < 100 ? l->text.len : 100;
-    while (shown < l->text.len && shown && ((uint8_t)l->text.data[shown] & 0xC0) == 0x80) shown--;
+    const size_t shown = l->text.len > 100 ? qkv_utf8_start(l->text.data, 100) : l->text.len;
     out->title = qkv_arena_printf(l->arena, "%.*s%s", (int)shown, l->text.data,
                                   shown < l->text.len ? "…" : "");
     const bool translates = l->target.data != NULL;

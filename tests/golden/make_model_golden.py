@@ -58,8 +58,9 @@ LONG = [f"task={t} position=rope attention={a}" for t in ("classify", "lm")
         for a in ("local", "global", "random", "bigbird")]
 
 # Later ones, behind all others so that those keep their numbers; trained as those of TRAINED.
-SEGMENTS = ["task=classify segments=2 position=learned norm=post embedding_norm=true activation=gelu pooler=tanh "
-            "pool=first", "task=mlm segments=3 arch=gru bidirectional=true d_state=6 layers=1"]
+LATER = ["task=classify segments=2 position=learned norm=post embedding_norm=true activation=gelu pooler=tanh "
+         "pool=first", "task=mlm segments=3 arch=gru bidirectional=true d_state=6 layers=1",
+         "task=rate arch=gru bidirectional=true d_state=5 layers=1 pool=max"]
 
 LENGTHS = {"case": ([5, 1, 7], [4, 3, 6]), "long": ([130, 1, 79], [150, 66, 1])}
 BLOCK = 64  # queries that see the same random links
@@ -402,12 +403,15 @@ class Model:
         hidden = torch.cat(hidden)
         if c["task"] == "embed":
             return torch.stack(pooled), None
-        if c["task"] == "classify":
+        if c["task"] in ("classify", "rate"):
             y = torch.stack(pooled)
             if c["pooler"] != "none":
                 y = {"tanh": torch.tanh, "relu": F.relu}[c["pooler"]](self.dense("head.pooler", y, y.shape[1]))
-            logits = self.dense("head.classes", y, c["classes"])
-            return hidden, F.cross_entropy(logits, torch.tensor([s % c["classes"] for s in range(len(pooled))]))
+            labels = torch.tensor([s % c["classes"] for s in range(len(pooled))])
+            if c["task"] == "rate":  # the labels are the numbers
+                found = self.dense("head.classes", y, 1)[:, 0]
+                return hidden, F.mse_loss(found, labels.double(), reduction="sum")
+            return hidden, F.cross_entropy(self.dense("head.classes", y, c["classes"]), labels)
         if c["task"] == "tag":  # every second row has a label
             logits = self.dense("head.classes", hidden[::2], c["classes"])
             return hidden, F.cross_entropy(logits, torch.arange(0, len(hidden), 2) % c["classes"])
@@ -443,7 +447,7 @@ def main():
     tensors, meta = {}, {}
     cases = ([("case", BASE + " " + text, text in TRAINED) for text in TRAINED + FORWARD]
              + [("long", f"{BASE} {LONG_BASE} {text}", False) for text in LONG]
-             + [("case", BASE + " " + text, True) for text in SEGMENTS])
+             + [("case", BASE + " " + text, True) for text in LATER])
     for number, (kind, text, trained) in enumerate(cases):
         model = Model(text, LENGTHS[kind])
         meta[f"{kind}.{number:02d}"] = text
