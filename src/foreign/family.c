@@ -181,7 +181,8 @@ static qkv_status class_of(const qkv_family *family, qkv_json_at keys, bool sent
                     (int)(len < 60 ? len : 60), name);
 }
 
-/* How many classes there are is said by their names, or by a number. */
+/* How many classes there are is said by a number (which wins, as it does there), or by their
+ * names. */
 static qkv_status count_classes(qkv_json_at keys, qkv_config *config) {
     qkv_json_at labels;
     if (!qkv_has_labels(qkv_shape_of(config->task))) return QKV_OK;
@@ -189,9 +190,7 @@ static qkv_status count_classes(qkv_json_at keys, qkv_config *config) {
     if (qkv_json_member(keys, "id2label", &labels) && qkv_json_kind_of(labels) == QKV_JSON_OBJECT &&
         qkv_json_count(labels))
         config->classes = (int64_t)qkv_json_count(labels);
-    else
-        QKV_TRY(qkv_json_get_int(keys, "num_labels", false, 1, 1000000, &config->classes));
-    return QKV_OK;
+    return qkv_json_get_int(keys, "num_labels", false, 1, 1000000, &config->classes);
 }
 
 qkv_status qkv_family_configure(const qkv_family *family, qkv_json_at keys, bool sentence,
@@ -247,6 +246,7 @@ const qkv_key_rule qkv_keys_common[] = {{.theirs = "architectures"},
                                         {.theirs = "pad_token_id"},
                                         {.theirs = "bos_token_id"},
                                         {.theirs = "eos_token_id"},
+                                        {.theirs = "eos_token_ids"},
                                         {.theirs = "sep_token_id"},
                                         {.theirs = "cls_token_id"},
                                         {.theirs = "mask_token_id"},
@@ -293,6 +293,6 @@ const qkv_key_rule qkv_keys_common[] = {{.theirs = "architectures"},
                                         {.theirs = "summary_activation"},
                                         {.theirs = "summary_proj_to_labels"},
                                         {.theirs = "summary_first_dropout"},
-    {.theirs = "summary_last_dropout"},
+                                        {.theirs = "summary_last_dropout"},
                                         {.theirs = "tf_legacy_loss"},
                                         {0}};

@@ -55,9 +55,7 @@ static const qkv_key_rule keys[] = {
     {0}};
 
 static const qkv_class_row classes[] = {
-    {"Model", "task=embed pool=mean"},
-    {"ForMaskedLM", "task=mlm head_transform=true"},
-    {0}};
+    {"Model", "task=embed pool=mean"}, {"ForMaskedLM", "task=mlm head_transform=true"}, {0}};
 
 /* A window of W tokens is W/2 to each side. */
 static qkv_status settle(qkv_json_at at, qkv_config *config, qkv_family_facts *facts) {
@@ -67,8 +65,8 @@ static qkv_status settle(qkv_json_at at, qkv_config *config, qkv_family_facts *f
     config->rope_base_local = 10000;
     config->full_every = 3;
     QKV_TRY(qkv_json_get_int(at, "local_attention", false, 2, 1 << 20, &window));
-    QKV_TRY(qkv_json_get_int(at, "global_attn_every_n_layers", false, 1, 10000,
-                             &config->full_every));
+    QKV_TRY(
+        qkv_json_get_int(at, "global_attn_every_n_layers", false, 1, 10000, &config->full_every));
     QKV_TRY(qkv_json_get_real(at, "global_rope_theta", false, 1, 1e12, &config->rope_base));
     QKV_TRY(qkv_json_get_real(at, "local_rope_theta", false, 1, 1e12, &config->rope_base_local));
     config->window = window / 2;

@@ -12,7 +12,9 @@ bool qkv_is_foreign(const char *folder) {
     qkv_json_at at;
     bool there;
     if (qkv_document_look(folder, "config.json", &d, &there) != QKV_OK || !there) return false;
-    const bool foreign = qkv_json_member(d.root, "model_type", &at) &&
+    const bool foreign = (qkv_json_member(d.root, "model_type", &at) ||
+                          qkv_json_member(d.root, "architectures", &at) ||
+                          qkv_json_member(d.root, "hidden_size", &at)) &&
                          !qkv_json_member(d.root, "qkv_version", &at) &&
                          !qkv_json_member(d.root, "task", &at);
     qkv_document_close(&d);
@@ -64,7 +66,7 @@ static qkv_status default_labels(int64_t n, qkv_labels *out) {
 static qkv_status read_labels(qkv_json_at keys, const qkv_config *c, qkv_labels *out) {
     qkv_json_at map;
     if (!qkv_has_labels(qkv_shape_of(c->task))) return QKV_OK;
-    if (!qkv_json_member(keys, "id2label", &map) || !qkv_json_count(map))
+    if (!qkv_json_member(keys, "id2label", &map) || (int64_t)qkv_json_count(map) != c->classes)
         return default_labels(c->classes, out);
     qkv_text *names = qkv_zalloc((size_t)c->classes, sizeof *names);
     if (!names) return QKV_FAILED;

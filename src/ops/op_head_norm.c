@@ -18,7 +18,8 @@ typedef struct saved {
     real *rho; /* (R, heads) */
 } saved;
 
-static void backward_row(const saved *s, const qkv_node *node, int64_t r, const real *dy, real *dx) {
+static void backward_row(const saved *s, const qkv_node *node, int64_t r, const real *dy,
+                         real *dx) {
     const qkv_tensor *x = node->in[0];
     const int64_t k = x->cols / s->heads;
     for (int32_t h = 0; h < s->heads; h++) {
@@ -93,8 +94,8 @@ qkv_tensor *qkv_head_norm(qkv_tape *t, qkv_tensor *x, const qkv_head_norm_spec *
     *s = (saved){.heads = spec->heads, .first = spec->first, .rho = rho};
     QKV_PARALLEL_FOR
     for (int64_t r = 0; r < x->rows; r++) forward_row(s, spec, x, r, y->data + r * x->cols);
-    return qkv_tape_record(t, op, QKV_TENSORS(x, spec->first_gain, spec->rest_gain),
-                           QKV_TENSORS(y), s);
+    return qkv_tape_record(t, op, QKV_TENSORS(x, spec->first_gain, spec->rest_gain), QKV_TENSORS(y),
+                           s);
 }
 
 /* ---- cases ---- */

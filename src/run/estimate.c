@@ -33,9 +33,7 @@ static double bytes_of_fits(const qkv_run *r) {
     const qkv_companion *companion;
     for (int i = 0; (companion = qkv_companion_at(&r->config, i)); i++) {
         const double bytes =
-            companion->bytes
-                ? companion->bytes(&r->config, r->train_ids.n + r->valid_ids.n)
-                : 0;
+            companion->bytes ? companion->bytes(&r->config, r->train_ids.n + r->valid_ids.n) : 0;
         if (bytes > most) most = bytes;
     }
     return most;
@@ -48,11 +46,11 @@ static double bytes_needed(const qkv_run *r, const qkv_train_config *c, const qk
     const double now = qkv_process_memory(&before), views = c->r_drop > 0 ? 2 : 1,
                  kept = r->config.arch == QKV_ARCH_TRANSFORMER ? 1.4 : 2.3;
     const qkv_params *p = qkv_model_params(r->model);
-    double bytes = (now > 0 ? now : PROGRAM) + kept * views * d->activation_bytes + bytes_of_fits(r);
-    if (!there)
-        bytes += 4 * d->weight_bytes + sizeof(real) * (double)(p->count - p->length);
-    bytes += d->weight_bytes *
-             ((c->ema > 0 && !there) + (c->average > 1 ? 1 + (double)c->average : 0));
+    double bytes =
+        (now > 0 ? now : PROGRAM) + kept * views * d->activation_bytes + bytes_of_fits(r);
+    if (!there) bytes += 4 * d->weight_bytes + sizeof(real) * (double)(p->count - p->length);
+    bytes +=
+        d->weight_bytes * ((c->ema > 0 && !there) + (c->average > 1 ? 1 + (double)c->average : 0));
     return bytes > before ? bytes : before;
 }
 
