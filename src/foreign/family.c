@@ -193,6 +193,22 @@ static qkv_status count_classes(qkv_json_at keys, qkv_config *config) {
     return qkv_json_get_int(keys, "num_labels", false, 1, 1000000, &config->classes);
 }
 
+/* The id of a key, or the first of a list of them; one beyond the vocabulary is none. */
+static void read_id(qkv_json_at keys, const char *key, const qkv_config *c, int64_t *id) {
+    qkv_json_at at;
+    if (!qkv_json_member(keys, key, &at)) return;
+    if (qkv_json_kind_of(at) == QKV_JSON_ARRAY && !qkv_json_first(at, &at)) return;
+    (void)!qkv_json_integer(at, 0, c->vocab_size - 1, id);
+}
+
+void qkv_family_ids(qkv_json_at keys, qkv_config *config) {
+    const qkv_shape shape = qkv_shape_of(config->task);
+    if (!shape.decoder) return;
+    read_id(keys, shape.encoder ? "decoder_start_token_id" : "bos_token_id", config,
+            &config->begin_token);
+    read_id(keys, "eos_token_id", config, &config->end_token);
+}
+
 qkv_status qkv_family_configure(const qkv_family *family, qkv_json_at keys, bool sentence,
                                 qkv_config *config, qkv_family_facts *facts) {
     qkv_config_default(config);
@@ -207,6 +223,7 @@ qkv_status qkv_family_configure(const qkv_family *family, qkv_json_at keys, bool
         for (const qkv_key_rule *row = family->keys[t]; row && row->theirs; row++)
             QKV_TRY(read_row(row, keys, config));
     QKV_TRY(count_classes(keys, config));
+    qkv_family_ids(keys, config);
     return family->settle ? family->settle(keys, config, facts) : QKV_OK;
 }
 

@@ -74,6 +74,8 @@ typedef struct qkv_family {
     const qkv_tensor_rule *tensors[QKV_FAMILY_TABLES]; /* tables that end with a row of zeros */
     const qkv_key_rule *keys[QKV_FAMILY_TABLES];
     const qkv_class_row *classes; /* the first is what a folder is that does not say */
+    /* Why its texts cannot be read or written, though its tensors can; NULL: they can. */
+    const char *no_texts;
     /* What rows cannot say; NULL: nothing. */
     qkv_status (*settle)(qkv_json_at keys, qkv_config *config, qkv_family_facts *facts);
 } qkv_family;
@@ -91,6 +93,9 @@ const qkv_family *qkv_family_of(const char *type, size_t len);
  * class its weights were saved from. */
 qkv_status qkv_family_configure(const qkv_family *family, qkv_json_at keys, bool sentence,
                                 qkv_config *config, qkv_family_facts *facts);
+
+/* Where texts begin and end, by the ids of config.json; generation_config.json, read after it, wins. */
+void qkv_family_ids(qkv_json_at keys, qkv_config *config);
 
 /* ---- for families ---- */
 

@@ -106,6 +106,7 @@ const qkv_family qkv_family_bart = {
     .tensors = {encoder, decoder, head},
     .keys = {keys, bart_keys},
     .classes = classes,
+    .no_texts = "its texts begin with a token that is forced, which is not implemented",
     .settle = settle_learned,
 };
 
@@ -127,6 +128,7 @@ const qkv_family qkv_family_mbart = {
     .tensors = {encoder, decoder, head},
     .keys = {keys, mbart_keys},
     .classes = classes,
+    .no_texts = "languages are chosen by tokens, which is not implemented",
     .settle = settle_learned,
 };
 
@@ -151,6 +153,7 @@ const qkv_family qkv_family_marian = {
     .tensors = {encoder, decoder, head},
     .keys = {keys, marian_keys},
     .classes = classes,
+    .no_texts = "its vocabulary is in source.spm, target.spm and vocab.json, which are not read together",
     .settle = settle_sines,
 };
 
@@ -166,5 +169,6 @@ const qkv_family qkv_family_m2m = {
     .tensors = {encoder, decoder, head},
     .keys = {keys, m2m_keys},
     .classes = classes,
+    .no_texts = "languages are chosen by tokens, which is not implemented",
     .settle = settle_sines,
 };

@@ -87,6 +87,15 @@ static qkv_status read_keys(qkv_foreign *f, qkv_json_at keys, bool sentence) {
     return read_labels(keys, &f->config, &f->labels);
 }
 
+static qkv_status read_generation(const char *folder, qkv_config *config) {
+    qkv_document d;
+    bool there;
+    QKV_TRY(qkv_document_look(folder, "generation_config.json", &d, &there));
+    if (there) qkv_family_ids(d.root, config);
+    qkv_document_close(&d);
+    return QKV_OK;
+}
+
 qkv_status qkv_foreign_read(const char *folder, qkv_foreign *out) {
     qkv_document keys;
     bool sentence;
@@ -97,8 +106,9 @@ qkv_status qkv_foreign_read(const char *folder, qkv_foreign *out) {
     qkv_document_close(&keys);
     if (status != QKV_OK)
         status = qkv_fail_in(QKV_BAD_FILE, "%s/config.json", folder);
-    else if (sentence)
-        status = qkv_sentence_configure(folder, &out->config);
+    else
+        status = read_generation(folder, &out->config);
+    if (status == QKV_OK && sentence) status = qkv_sentence_configure(folder, &out->config);
     if (status != QKV_OK) qkv_foreign_free(out);
     return status;
 }
@@ -109,5 +119,8 @@ void qkv_foreign_free(qkv_foreign *f) {
 }
 
 qkv_status qkv_foreign_tokenizer(const qkv_foreign *f, qkv_tokenizer **out) {
+    if (f->family->no_texts)
+        return qkv_fail(QKV_BAD_FILE, "%s: %s: %s", f->folder, f->family->name,
+                        f->family->no_texts);
     return qkv_tokenizer_open(f->folder, out);
 }
