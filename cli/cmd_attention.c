@@ -14,6 +14,7 @@ static const cli_option options[] = {
      .help = "write here: .svg is a picture, .html a page to point at, .json and .txt as printed"},
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTION_JSON,
     CLI_OPTIONS_MACHINE,
 };

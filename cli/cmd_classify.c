@@ -1,5 +1,6 @@
 /* qkv classify DIR: lines on stdin, or texts as arguments; one answer a line on stdout, in order, as
  * they come. */
+#include "why.h"
 #include "vectors.h"
 
 #include <string.h>
@@ -30,8 +31,10 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      .help = "one JSON object per line: label, probability; with --all or --top the classes with "
              "their probabilities; with --keep text"},
+    CLI_OPTION_EXPLAIN,
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTION_LINES,
     CLI_OPTIONS_MACHINE,
 };
@@ -106,12 +109,20 @@ static int run(const cli_args *a) {
     cli_use_machine(a);
     if (cli_given(a, "unknown") && !cli_given(a, "threshold"))
         return cli_usage_error("--unknown names what stays under a threshold: --threshold P");
+    static const char *const answers[] = {"all", "top", "threshold", "unknown", "keep", NULL};
+    const int refused = cli_explain_check(a, answers);
+    if (refused) return refused;
     qkv_text_model *m;
-    const qkv_status status = cli_open_model(a, &m);
+    qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
     const cli_vectors v = {
         .width = count_classes(m), .compute = qkv_classify, .print = print_answer};
-    const int code = cli_vectors_run(a, m, &v);
+    status = qkv_classify(m, NULL, 0, NULL); /* is it a classifier? */
+    int code;
+    if (status != QKV_OK)
+        code = cli_fail(status);
+    else
+        code = cli_flag(a, "explain") ? cli_explain_run(a, m) : cli_vectors_run(a, m, &v);
     qkv_text_model_close(m);
     return code;
 }
@@ -121,7 +132,9 @@ const cli_command command_classify = {
     .examples = "echo \"a fine film\" | qkv classify reviews\n"
                 "qkv classify reviews \"a fine film\" \"a dull one\"\n"
                 "qkv classify reviews --threshold 0.9 --unknown unsure --keep < lines.txt\n"
-                "qkv classify reviews --all --json < lines.txt > classes.jsonl\n",
+                "qkv classify reviews --all --json < lines.txt > classes.jsonl\n"
+                "qkv classify reviews --explain \"a fine film\"\n"
+                "qkv classify reviews --explain -o why.html < lines.txt\n",
     .about = "Prints label<TAB>probability for each line, or for each text that is an argument. A "
              "model of pairs reads first<TAB>second.",
     CLI_OPTIONS(options),

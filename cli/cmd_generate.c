@@ -101,6 +101,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      .help = "one JSON object a text: text, tokens, log_prob, end, rates, seed"},
     CLI_OPTION_LINES,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTIONS_MACHINE,
 };
 
@@ -202,7 +203,7 @@ static int run(const cli_args *a) {
                               .n_forbidden = collect(a, "forbid", words),
                               .write = cli_flag(a, "json") ? NULL : print_piece};
     qkv_text_model *m;
-    const qkv_status status = qkv_text_model_open(a->rest[0], &m);
+    const qkv_status status = cli_open_model(a, &m);
     int code = status == QKV_OK ? 0 : cli_fail(status);
     if (status == QKV_OK) {
         if (!cli_given(a, "seed")) o.seed = fresh_seed(o.temperature > 0);

@@ -1,5 +1,6 @@
 /* qkv tag DIR: lines on stdin, their words with labels on stdout, in order, as they come. */
 #include "command.h"
+#include "why.h"
 #include "input_lines.h"
 
 #include <stdlib.h>
@@ -16,7 +17,9 @@ static const cli_option options[] = {
     {.name = "words",
      .kind = CLI_FLAG,
      .help = "blanks alone separate words: the text is cut already"},
+    CLI_OPTION_EXPLAIN,
     CLI_OPTION_LINES,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTIONS_MACHINE,
 };
 
@@ -126,9 +129,20 @@ static qkv_status answer(const cli_args *a, const qkv_text_model *m, const cli_l
 
 static int run(const cli_args *a) {
     cli_use_machine(a);
+    static const char *const answers[] = {"inline", "words", NULL};
+    const int refused = cli_explain_check(a, answers);
+    if (refused) return refused;
     qkv_text_model *m;
-    qkv_status status = qkv_text_model_open(a->rest[0], &m);
+    qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
+    if (cli_flag(a, "explain")) {
+        qkv_tags none;
+        status = qkv_tag(m, NULL, 0, false, &none); /* is it a tagger? */
+        const int code = status == QKV_OK ? cli_explain_run(a, m) : cli_fail(status);
+        if (status == QKV_OK) qkv_tags_free(&none);
+        qkv_text_model_close(m);
+        return code;
+    }
     cli_lines lines = cli_lines_of(a);
     while (status == QKV_OK && cli_lines_next(&lines, STDIN_FILENO)) status = answer(a, m, &lines);
     cli_lines_free(&lines);
@@ -139,7 +153,8 @@ static int run(const cli_args *a) {
 const cli_command command_tag = {
     .usage = "DIR [options] < lines",
     .examples = "echo \"John Smith lives in Paris\" | qkv tag names\n"
-                "qkv tag names --json < lines.txt > spans.jsonl\n",
+                "qkv tag names --json < lines.txt > spans.jsonl\n"
+                "echo \"John Smith lives in Paris\" | qkv tag names --explain\n",
     .about =
         "Prints word<TAB>label for each word of a line, and an empty line after it. Words are\n"
         "cut at blanks and punctuation.",

@@ -49,6 +49,20 @@ static const cli_option options[] = {
     {.name = "find-lr",
      .kind = CLI_FLAG,
      .help = "try learning rates and say which to use, instead of training"},
+    {.name = "folds",
+     .kind = CLI_INT,
+     .value = "K",
+     .min = 2,
+     .max = 100,
+     .help =
+         "cross-validation instead of a model: K trainings that each leave a part of the rows out"},
+    {.name = "tune",
+     .kind = CLI_REAL,
+     .value = "MINUTES",
+     .min = 0.01,
+     .max = 1000000,
+     .help = "first search for better settings; the best of them is then trained with all rows"},
+    CLI_OPTION_JSON,
     {.name = "quiet", .letter = 'q', .kind = CLI_FLAG, .help = "say nothing but errors"},
     CLI_OPTIONS_MACHINE,
 };
@@ -63,17 +77,39 @@ static int no_task(void) {
     return cli_usage_error("train what? %s: \"qkv train --help\"", list);
 }
 
-static qkv_status find_lr(const qkv_train_request *request, char **text) {
+static qkv_status find_lr(const cli_args *a, const qkv_train_request *request, char **text) {
     qkv_lr_search found;
     qkv_status status = qkv_find_lr(request, &found);
-    if (status == QKV_OK) status = qkv_lr_search_show(&found, QKV_SHOW_TABLE, text);
+    if (status == QKV_OK) status = qkv_lr_search_show(&found, cli_show(a), text);
     qkv_lr_search_free(&found);
     return status;
 }
 
+static qkv_status compare(const cli_args *a, const qkv_train_request *request, char **text) {
+    qkv_trials trials;
+    qkv_status status = cli_given(a, "folds")
+                            ? qkv_cross_validate(request, (int)cli_int(a, "folds"), &trials)
+                            : qkv_tune(request, cli_real(a, "tune"), &trials);
+    if (status == QKV_OK) status = qkv_trials_show(&trials, cli_show(a), text);
+    qkv_trials_free(&trials);
+    return status;
+}
+
+/* What the run left as its figures. */
+static void print_result(const char *folder) {
+    char path[4096], line[512];
+    snprintf(path, sizeof path, "%s/result.json", folder);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) fputs(line, stdout);
+    if (file) fclose(file);
+}
+
 static int run(const cli_args *a) {
     if (a->n_rest < 1) return no_task();
-    const bool find = cli_flag(a, "find-lr");
+    const bool find = cli_flag(a, "find-lr"), folds = cli_given(a, "folds"),
+               tune = cli_given(a, "tune");
+    if (find + folds + tune > 1)
+        return cli_usage_error("--find-lr, --folds and --tune are three things to do; give one");
     cli_use_machine(a);
     char **set = cli_pairs(a);
     const char **train = cli_list(a, "train"), **valid = cli_list(a, "valid");
@@ -95,9 +131,15 @@ static int run(const cli_args *a) {
                                        .user = &live};
     char *text = NULL;
     qkv_status status = QKV_FAILED;
-    if (set) status = find ? find_lr(&request, &text) : qkv_train(&request);
+    if (set)
+        status = find            ? find_lr(a, &request, &text)
+                 : folds || tune ? compare(a, &request, &text)
+                                 : qkv_train(&request);
     cli_live_end(&live);
-    if (text) fputs(text, stdout);
+    if (text)
+        fputs(text, stdout);
+    else if (status == QKV_OK && cli_flag(a, "json") && qkv_train_rank() == 0)
+        print_result(request.out);
     qkv_text_free(text);
     cli_pairs_free(set);
     free(train);

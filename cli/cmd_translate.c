@@ -78,6 +78,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      .help = "one JSON object per line: text, log_prob, score, tokens' log_probs, …"},
     CLI_OPTION_TREES,
+    CLI_OPTION_MAX_LEN,
     CLI_OPTION_LINES,
     CLI_OPTIONS_MACHINE,
 };

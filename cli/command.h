@@ -59,6 +59,12 @@ enum { CLI_KEYS_MODEL = 1, CLI_KEYS_TRAINING = 2 };
         .name = "pairs", .kind = CLI_FLAG,                                                         \
         .help = "lines are pairs, a TAB between (known of models trained here on pairs)"           \
     }
+#define CLI_OPTION_MAX_LEN                                                                         \
+    {                                                                                              \
+        .name = "max-len", .kind = CLI_INT, .value = "N", .min = 2, .max = 1048576,                \
+        .help = "tokens of a text that are read; beyond the trained length where the positions "   \
+                "have no end (default: as trained)"                                                \
+    }
 #define CLI_OPTIONS_MACHINE                                                                        \
     {.name = "threads",                                                                            \
      .letter = 't',                                                                                \

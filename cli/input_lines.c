@@ -113,6 +113,15 @@ bool cli_lines_next(cli_lines *l, int fd) {
     return l->n > 0;
 }
 
+bool cli_lines_or_texts(cli_lines *l, const cli_args *a, int fd) {
+    if (a->n_rest < 2) return cli_lines_next(l, fd);
+    if (l->end) return false;
+    l->end = true;
+    for (size_t i = 1; i < a->n_rest; i++)
+        if (!add_line(l, a->rest[i], strlen(a->rest[i]))) return false;
+    return true;
+}
+
 /* ---- files ---- */
 
 static bool fail_file(cli_files *f, const char *name) {

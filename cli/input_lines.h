@@ -38,6 +38,8 @@ static inline char cli_lines_end(const cli_lines *l) {
 /* The next block in l->line, l->n; false at the end, or after a message when reading failed. A '\r'
  * before '\n' is dropped. */
 bool cli_lines_next(cli_lines *l, int fd);
+/* The same, or where there are arguments behind the first, those as the only block. */
+bool cli_lines_or_texts(cli_lines *l, const cli_args *a, int fd);
 void cli_lines_free(cli_lines *l);
 /* Did a reader of this process end before the last line? Then its exit code is 1. */
 bool cli_lines_failed(void);

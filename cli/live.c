@@ -51,11 +51,12 @@ static void minutes(char text[32], double seconds) {
 /* The most wanted pieces are put in first: step, time left, loss; but they stand in a fixed order. */
 static void put_step(const cli_live *l, pieces *line) {
     const qkv_progress *p = &l->step;
-    enum { STEP, LOSS, RIGHT, RATE, SPEED, PEAK, LEFT, PIECES };
-    static const int order[] = {STEP, LEFT, LOSS, RIGHT, SPEED, RATE, PEAK};
+    enum { PART, STEP, LOSS, RIGHT, RATE, SPEED, PEAK, LEFT, PIECES };
+    static const int order[] = {PART, STEP, LEFT, LOSS, RIGHT, SPEED, RATE, PEAK};
     char piece[PIECES][64] = {""}, left[32];
     bool in[PIECES] = {false};
     minutes(left, p->seconds_left - (l->terminal ? now() - l->step_at : 0));
+    snprintf(piece[PART], 64, "%s", l->part);
     snprintf(piece[STEP], 64, "step %lld/%lld", (long long)p->step, (long long)p->steps);
     snprintf(piece[LOSS], 64, "loss %.4f", p->loss);
     if (!isnan(p->accuracy)) snprintf(piece[RIGHT], 64, "right %.1f %%", 100 * p->accuracy);
@@ -77,6 +78,7 @@ static void put_phase(const cli_live *l, pieces *line) {
     char share[32], spent[32];
     minutes(spent, now() - l->since);
     snprintf(share, sizeof share, "%.0f %%", 100 * l->share);
+    if (*l->part) add(line, l->part);
     add(line, l->phase);
     if (l->share > 0) add(line, share);
     add(line, spent);
@@ -167,6 +169,7 @@ static void show_phase(cli_live *l, const qkv_progress *p) {
     const bool begins =
         l->stepping || strcspn(l->phase, ":") != name || strncmp(l->phase, p->text, name) != 0;
     snprintf(l->phase, sizeof l->phase, "%s", p->text);
+    snprintf(l->part, sizeof l->part, "%s", p->part ? p->part : "");
     l->share = p->share;
     if (begins) l->since = now();
     l->stepping = false;
@@ -175,6 +178,7 @@ static void show_phase(cli_live *l, const qkv_progress *p) {
 
 static void show_step(cli_live *l, const qkv_progress *p) {
     l->step = *p;
+    snprintf(l->part, sizeof l->part, "%s", p->part ? p->part : "");
     l->step_at = now();
     l->stepping = true;
     if (now() - l->last >= (l->terminal ? EVERY : EVERY_PLAIN) || p->step == 1) draw(l);

@@ -17,6 +17,7 @@ typedef struct cli_live {
     double last;   /* when something was last shown */
     /* what goes on: a phase since some moment, or the steps */
     char phase[64]; /* "": nothing yet */
+    char part[64];  /* of several trainings which; "": there is one */
     double since, share;
     bool stepping;
     qkv_progress step; /* the last one, and when it came */

@@ -54,26 +54,12 @@ static int answer(answering *w, const qkv_text *lines, size_t n) {
     return qkv_status_exit_code(QKV_BAD_FILE);
 }
 
-static int answer_arguments(answering *w) {
-    const size_t n = w->a->n_rest - 1;
-    qkv_text *texts = calloc(n, sizeof *texts);
-    if (!texts) return qkv_status_exit_code(QKV_FAILED);
-    for (size_t i = 0; i < n; i++)
-        texts[i] = (qkv_text){w->a->rest[i + 1], strlen(w->a->rest[i + 1])};
-    const int code = answer(w, texts, n);
-    free(texts);
-    return code;
-}
-
 int cli_vectors_run(const cli_args *a, const qkv_text_model *m, const cli_vectors *v) {
     cli_lines lines = cli_lines_of(a);
     answering w = {.a = a, .m = m, .v = v, .end = cli_lines_end(&lines)};
     int code = 0;
-    if (a->n_rest > 1)
-        code = answer_arguments(&w);
-    else
-        while (code == 0 && cli_lines_next(&lines, STDIN_FILENO))
-            code = answer(&w, lines.line, lines.n);
+    while (code == 0 && cli_lines_or_texts(&lines, a, STDIN_FILENO))
+        code = answer(&w, lines.line, lines.n);
     free(w.numbers);
     cli_lines_free(&lines);
     return code;

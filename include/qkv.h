@@ -343,6 +343,7 @@ typedef struct qkv_progress {
     double seconds;    /* VALID: since the run began or was resumed */
     bool best;         /* VALID: the best so far */
     const char *text;  /* NOTE, PHASE: valid during the call */
+    const char *part;  /* STEP, PHASE: of several trainings which ("fold 2 of 5"); or NULL */
 } qkv_progress;
 
 /* A row of training data given in memory; what a task does not use stays zero. */
@@ -408,6 +409,35 @@ QKV_API void qkv_lr_search_free(qkv_lr_search *s);
 /* TABLE: with a chart for the terminal. */
 QKV_API qkv_status qkv_lr_search_show(const qkv_lr_search *s, qkv_show how, char **text);
 
+/* A training among several that are compared, measured on rows that it has not seen. */
+typedef struct qkv_trial {
+    const char *what;   /* "fold 1"; of a search the settings, "lr=0.005 dropout=0.3" ("": none) */
+    bool over;          /* false: it was given up, and has no figures */
+    int64_t targets;    /* of the rows */
+    double loss, right; /* their mean loss; the share of right answers */
+    double seconds;
+} qkv_trial;
+
+typedef struct qkv_trials {
+    const qkv_trial *trials;
+    size_t n, best;
+    bool by_right; /* compared by right answers; else by the loss */
+    bool folds;    /* of a cross-validation; else of a search */
+    /* of a cross-validation: the mean of that figure, and its interval: mean ± half_width (95 %) */
+    double mean, half_width;
+    void *memory;
+} qkv_trials;
+
+/* What the request's training is worth on rows to come: the rows in `folds` parts, as many trainings
+ * that each leave one of them out. Leaves no model, but the figures (folds.jsonl in `out`): the same
+ * request goes on where it was stopped. */
+QKV_API qkv_status qkv_cross_validate(const qkv_train_request *request, int folds, qkv_trials *out);
+/* Searches for better settings, for about so many minutes in all, and then trains with the best of
+ * them and all rows: the folder's model. Every trial is in trials.jsonl there. */
+QKV_API qkv_status qkv_tune(const qkv_train_request *request, double minutes, qkv_trials *out);
+QKV_API void qkv_trials_free(qkv_trials *t);
+QKV_API qkv_status qkv_trials_show(const qkv_trials *t, qkv_show how, char **text);
+
 /* Writes synthetic data to a file, the same rows for the same seed: "reviews" (label<TAB>text),
  * "numbers" (words<TAB>digits). Rows that are held out are never among those to train on,
  * whatever the seeds. */
@@ -450,6 +480,11 @@ QKV_API const char *qkv_text_model_label(const qkv_text_model *m, size_t i);
 /* How many of the texts given to qkv_classify, qkv_embed and the like so far were longer than the
  * model reads, and were cut. */
 QKV_API size_t qkv_text_model_cut(const qkv_text_model *m);
+/* The longest text that the model reads, in tokens: as it was trained, or as set. Beyond that length
+ * no model was trained; positions that are a table of max_len rows (learned) refuse it, as does
+ * Linformer's attention. Set it before the model is used. */
+QKV_API int64_t qkv_text_model_max_len(const qkv_text_model *m);
+QKV_API qkv_status qkv_text_model_set_max_len(qkv_text_model *m, int64_t tokens);
 /* For a model with structural positions: the dependency trees of texts to come, from a CoNLL-U
  * file. A text is found by what it says. May be called for several files. */
 QKV_API qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path);
@@ -660,6 +695,72 @@ typedef struct qkv_attention_style {
 QKV_API qkv_status qkv_attention_show(const qkv_attention_parts *a,
                                       const qkv_attention_style *style, char **text);
 
+/* ---- why this answer ---- */
+
+/* How it is found out what a word added. */
+typedef enum qkv_explain_by {
+    QKV_EXPLAIN_GRADIENTS, /* integrated gradients, and the n-grams' own weights: parts that sum to
+                              the lead */
+    QKV_EXPLAIN_OCCLUSION  /* what is lost when a word alone is hidden: to check the other by */
+} qkv_explain_by;
+
+/* A word of the text, and what it added to the lead: against it where that is below 0. */
+typedef struct qkv_explain_word {
+    uint32_t begin, end; /* bytes of the text */
+    double weight;
+    double ngrams; /* of it, by the n-grams that the word is part of */
+} qkv_explain_word;
+
+/* An n-gram of the text that has a weight of its own; words have it as their share already. */
+typedef struct qkv_explain_ngram {
+    uint32_t begin, end; /* where it stands first */
+    double weight;
+    int32_t places;    /* where it stands in all */
+    bool characters;   /* of characters; else of tokens */
+    bool begins, ends; /* that the text begins before it, or ends behind it, is part of it */
+} qkv_explain_ngram;
+
+/* Why one answer was given. lead = Σ weights of words + rest. */
+typedef struct qkv_explanation {
+    qkv_text text;
+    uint32_t begin, end; /* of a tagger: the word that was labelled; else the whole text */
+    const char *label;   /* the answer; NULL: a number, which is the lead, */
+    const char *against; /* and the runner-up (NULL: there is none), over which it has this */
+    double lead;         /* lead, a difference of logits */
+    double probability;  /* NaN: of a number */
+    const qkv_explain_word *words;
+    size_t n;
+    const qkv_explain_ngram *ngrams; /* those of several tokens, or of characters, with the largest
+                                        weights, largest first */
+    size_t n_ngrams;
+    bool votes;   /* the model has n-grams */
+    double rest;  /* what no word has: */
+    double start; /* the lead of a text that says nothing (words without a meaning of their own), */
+    int64_t passes; /* and rest − start, the error, made small by so many gradients */
+} qkv_explanation;
+
+typedef struct qkv_explanations {
+    const qkv_explanation *at; /* one of a text; of a tagger one of each word */
+    size_t n;
+    void *memory;
+} qkv_explanations;
+
+/* Why the model answers as it does to a text: of classifiers, taggers, and models that rate. Free
+ * with qkv_explanations_free. May be called from several threads with one model. */
+QKV_API qkv_status qkv_explain(const qkv_text_model *m, const qkv_text *text, qkv_explain_by how,
+                               qkv_explanations *out);
+QKV_API void qkv_explanations_free(qkv_explanations *e);
+
+typedef struct qkv_explain_style {
+    qkv_show how; /* TABLE: for a terminal; JSON: an object a line; HTML: one page that needs
+                     nothing else */
+    bool colour;  /* terminal: words on coloured grounds */
+    int columns;  /* terminal: its width; 0: 80 */
+} qkv_explain_style;
+/* n explanations, of one text or of many. */
+QKV_API qkv_status qkv_explanations_show(const qkv_explanation *at, size_t n,
+                                         const qkv_explain_style *style, char **text);
+
 /* ---- vectors ---- */
 
 /* Numbers in the vector of a text: the model's width. */
@@ -671,6 +772,60 @@ QKV_API size_t qkv_embed_width(const qkv_text_model *m);
 QKV_API qkv_status qkv_embed(const qkv_text_model *m, const qkv_text *texts, size_t n,
                              float *vectors);
 
+/* A word of a text that has a vector. */
+typedef struct qkv_word_place {
+    uint32_t begin, end; /* bytes of the text */
+} qkv_word_place;
+
+typedef struct qkv_word_vectors {
+    qkv_word_place *words;
+    float *vectors; /* one per word, qkv_embed_width floats each */
+    size_t *first;  /* words first[i] … first[i + 1] − 1 are those of text i */
+    size_t n;       /* texts */
+} qkv_word_vectors;
+
+/* One vector per word of n texts: the mean of the last layer's rows of its tokens. Words are cut at
+ * blanks and punctuation as treebanks are; with `blanks` at blanks alone. What lies behind the
+ * longest text that the model reads has none. Free with qkv_word_vectors_free. */
+QKV_API qkv_status qkv_embed_words(const qkv_text_model *m, const qkv_text *texts, size_t n,
+                                   bool blanks, qkv_word_vectors *out);
+QKV_API void qkv_word_vectors_free(qkv_word_vectors *v);
+
+/* ---- the nearest of many texts ---- */
+
+/* The lines of a file and their vectors. */
+typedef struct qkv_neighbours qkv_neighbours;
+
+typedef struct qkv_neighbours_request {
+    const char *in;    /* a file of texts, one per line */
+    const char *index; /* a file that keeps the vectors: used where it was made by this model of
+                          this file, else written; NULL: they are kept in memory */
+    bool words;        /* the different words of the file instead of its lines */
+    /* Hears how many texts have their vectors; false stops. May be NULL. */
+    bool (*progress)(void *user, size_t done, size_t all);
+    void *user;
+} qkv_neighbours_request;
+
+/* A text near to one that was asked for. */
+typedef struct qkv_neighbour {
+    float cosine;
+    int64_t line; /* of the file; of a word where it is first met */
+    qkv_text text;
+} qkv_neighbour;
+
+/* Reads the file and makes or opens its vectors; the model must live as long. */
+QKV_API qkv_status qkv_neighbours_open(const qkv_text_model *m,
+                                       const qkv_neighbours_request *request, qkv_neighbours **out);
+QKV_API void qkv_neighbours_close(qkv_neighbours *s);
+QKV_API size_t qkv_neighbours_count(const qkv_neighbours *s);
+/* Were the vectors there already? */
+QKV_API bool qkv_neighbours_kept(const qkv_neighbours *s);
+/* The `top` nearest to each of n texts by the cosine of their vectors, nearest first, of equal ones
+ * the earlier line; exact: all are compared. `out` has room for n × top; where there are fewer,
+ * text.data is NULL. */
+QKV_API qkv_status qkv_neighbours_find(const qkv_neighbours *s, const qkv_text *texts, size_t n,
+                                       size_t top, qkv_neighbour *out);
+
 /* ---- scores ---- */
 
 typedef struct qkv_evaluate_options {
@@ -678,17 +833,33 @@ typedef struct qkv_evaluate_options {
     const char *tokenize;                /* translators: see qkv_score_request */
     const char *format;                  /* form of the files; NULL: recognised */
     const char *text, *label, *pair;     /* columns, by name or number from 1; NULL: recognised */
+    int64_t errors;                      /* how many of the worst answers to give; 0: none */
+    int64_t samples;                     /* for intervals (bootstrap over rows); 0: none */
+    uint64_t seed;                       /* of those; 0: 12345 */
+    bool calibration;                    /* give the bins of the reliability diagram */
+    bool lengths;                        /* language models: the loss in windows of 1, 2 and 4 times
+                                            the trained length */
 } qkv_evaluate_options;
+
+/* What a figure is on samples of as many rows drawn from the same rows with replacement (bootstrap):
+ * their mean, and the bounds of the middle 95 %. NaN where it was not asked for. */
+typedef struct qkv_interval {
+    double mean, low, high;
+} qkv_interval;
 
 /* How like its references a translation is: sacrebleu's figures, of detokenised text. */
 typedef struct qkv_translation_score {
     int64_t lines;
-    double bleu, chrf2, chrf2_plus;       /* 0 … 100; of chrF2 and chrF2++ */
+    double bleu, chrf2, chrf2_plus; /* 0 … 100; of chrF2 and chrF2++ */
+    double ter;                     /* edits for 100 words of the reference: the lower the
+                                             better */
+    qkv_interval bleu_interval, chrf2_interval, chrf2_plus_interval, ter_interval;
+    int64_t samples;                      /* of those; 0: none were asked for */
     double precisions[4];                 /* BLEU's, of 1- … 4-grams, in percent */
     double brevity_penalty, length_ratio; /* BLEU's; words written / words of the references */
     int64_t hyp_len, ref_len;             /* those words */
     /* how each was counted, in sacrebleu's form */
-    char bleu_signature[112], chrf2_signature[112], chrf2_plus_signature[112];
+    char bleu_signature[112], chrf2_signature[112], chrf2_plus_signature[112], ter_signature[112];
 } qkv_translation_score;
 
 /* Of one class: precision, recall, their harmonic mean, and the rows that have it. */
@@ -698,13 +869,48 @@ typedef struct qkv_class_score {
     int64_t support;
 } qkv_class_score;
 
+/* An answer that was wrong. */
+typedef struct qkv_wrong_answer {
+    const char *file;
+    int64_t line;      /* of the file */
+    qkv_text text;     /* of a pair both texts, a TAB between; of a translator the source */
+    size_t begin, end; /* bytes of the text that the answer is to: of a tagger a word */
+    const char *truth, *answer; /* labels; of a translator the reference and what it wrote */
+    double p_truth, p_answer;   /* their probabilities; NaN: translators */
+    double score;               /* chrF2 of the line; NaN: others */
+} qkv_wrong_answer;
+
+/* How often one class was taken for another. */
+typedef struct qkv_mistaken_pair {
+    const char *truth, *answer;
+    int64_t n;
+} qkv_mistaken_pair;
+
+/* Answers whose probability lies in one of equal parts of 0 … 1: how many, its mean, and the share
+ * that was right, which should be the same. NaN: there were none. */
+typedef struct qkv_calibration_bin {
+    int64_t n;
+    double confidence, accuracy;
+} qkv_calibration_bin;
+
+/* The loss with windows of so many tokens, none of which sees the one before. */
+typedef struct qkv_length_score {
+    int64_t length, targets;
+    double loss, perplexity, bits_per_byte;
+} qkv_length_score;
+
 /* What a model scores on some files. What a task has no use for is NaN or NULL. */
 typedef struct qkv_evaluation {
     const char *task;
+    size_t n_files;                  /* that were read */
     int64_t examples, left_out, cut; /* rows; without text; too long for the model */
-    int64_t targets, right;          /* answers asked for (tokens, or rows), and right ones */
-    int64_t bytes;                   /* of the texts that were to be predicted */
-    double loss, accuracy;           /* mean of nats per target (of models that rate: of squared
+    int64_t unknown; /* targets whose label the model does not know: they count as wrong, and have
+                        no part in the loss */
+    size_t n_unknown_labels;
+    const char *const *unknown_labels; /* which labels those are */
+    int64_t targets, right;            /* answers asked for (tokens, or rows), and right ones */
+    int64_t bytes;                     /* of the texts that were to be predicted */
+    double loss, accuracy;             /* mean of nats per target (of models that rate: of squared
                                         errors, that of the mean of the training rows being 1);
                                         right / targets */
     double perplexity, bits_per_byte;
@@ -719,8 +925,23 @@ typedef struct qkv_evaluation {
     /* models that rate: means of the squared and of the absolute error, correlations of the
      * numbers and of their ranks with the true ones */
     double mse, mae, pearson, spearman;
-    const int64_t *confusion;       /* n_classes × n_classes: rows are true, columns answers */
-    double bleu, chrf2, chrf2_plus; /* translators */
+    const int64_t *confusion; /* n_classes × n_classes: rows are true, columns answers */
+    size_t n_mistaken;
+    const qkv_mistaken_pair *mistaken; /* the most frequent first, 20 at most */
+    /* expected calibration error over 15 bins: the mean distance of what the model says of its
+     * answers and how often they are right */
+    double ece;
+    size_t n_bins;
+    const qkv_calibration_bin *bins;
+    qkv_interval accuracy_interval, macro_f1_interval, span_f1_interval;
+    int64_t samples; /* of those, and of the translation's; fewer than asked for where the rows are
+                        so many that it would take long */
+    size_t n_errors;
+    const qkv_wrong_answer *errors; /* the worst first: the least probability of the truth, or the
+                                       lowest chrF2 */
+    size_t n_lengths;
+    const qkv_length_score *lengths;
+    double bleu, chrf2, chrf2_plus, ter;      /* translators */
     const qkv_translation_score *translation; /* the same with all that belongs to it */
     void *memory;
 } qkv_evaluation;
@@ -730,18 +951,36 @@ typedef struct qkv_evaluation {
 QKV_API qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                                 const qkv_evaluate_options *options, qkv_evaluation *out);
 QKV_API void qkv_evaluation_free(qkv_evaluation *e);
+/* TABLE, JSON, or SVG: the reliability diagram, where there are bins. */
 QKV_API qkv_status qkv_evaluation_show(const qkv_evaluation *e, qkv_show how, char **text);
 
 typedef struct qkv_score_request {
-    const char *hypotheses;        /* a file of translations, one per line */
+    const char *hypotheses;        /* a file of translations, one per line; "-": standard input */
     const char *const *references; /* files that answer it line by line; NULL at the end */
-    const char *tokenize;          /* BLEU's words: "13a", "intl", "char", "none"; NULL: 13a */
+    const char *tokenize;          /* BLEU's words: "13a", "intl", "char", "zh", "none";
+                                      NULL: 13a */
+    const char *baseline;          /* qkv_score_compare: translations of the same lines by another
+                                      system */
+    int64_t samples;               /* for intervals and comparisons; 0: none, or 1,000 to compare */
+    uint64_t seed;                 /* of those; 0: 12345, as sacrebleu's */
 } qkv_score_request;
 
 /* Counts a file against its references. */
 QKV_API qkv_status qkv_score(const qkv_score_request *request, qkv_translation_score *out);
 QKV_API qkv_status qkv_translation_score_show(const qkv_translation_score *s, qkv_show how,
                                               char **text);
+
+/* Two systems on the same lines, and for each figure how likely a difference like theirs would be
+ * by chance (paired bootstrap; sacrebleu's for the same seed). */
+typedef struct qkv_score_comparison {
+    qkv_translation_score baseline, system;
+    double bleu_p, chrf2_p, chrf2_plus_p, ter_p;
+    int64_t samples;
+    uint64_t seed;
+} qkv_score_comparison;
+QKV_API qkv_status qkv_score_compare(const qkv_score_request *request, qkv_score_comparison *out);
+QKV_API qkv_status qkv_score_comparison_show(const qkv_score_comparison *c, qkv_show how,
+                                             char **text);
 
 typedef struct qkv_quantize_request {
     const char *model, *out; /* folders, different ones */

@@ -144,7 +144,7 @@ wants 1 "nowhere.tsv" "$qkv" train classify --train nowhere.tsv --out x
 printf 'good\tfine\nbad dull\n' >broken.tsv
 wants 3 "line 2: no TAB" "$qkv" train classify --train broken.tsv --out x
 printf 'ugly\tthe film\n' >other.tsv
-wants 3 "does not occur in the training data" "$qkv" eval m --data other.tsv
+wants 3 'no label of the data ("ugly", …) occurs in the training data' "$qkv" eval m --data other.tsv
 wants 2 "needs data" "$qkv" eval m
 wants 1 "nowhere" "$qkv" classify nowhere
 head -c 1000 m/model.safetensors >cut && cp -r m damaged && mv cut damaged/model.safetensors

@@ -33,7 +33,7 @@ wants 2 'cannot write ".png" files, only .svg .json .txt' "$qkv" describe c -o d
 wants 2 'cannot write ".pdf" files, only .svg .html .json .txt' "$qkv" attention c "a film" -o a.pdf
 [ ! -e d.png ] && [ ! -e a.pdf ] || fail "a file that is not what its name says"
 for f in d.svg d.json d.txt d; do works "$qkv" describe c -o $f; [ -s $f ] || fail "$f"; done
-wants 2 'no attention: its layers are GRUs; train one with --arch transformer' "$qkv" attention r "a film"
+wants 2 'no attention: its layers are GRUs; `qkv classify DIR --explain` shows what each word added' "$qkv" attention r "a film"
 wants 2 'no option --model' "$qkv" bench classify --model c
 
 # ---- nothing goes in silence ----
@@ -92,6 +92,32 @@ generate --seed 5 --samples 2 --json >out 2>err || fail "samples"
 grep -q '"seed":5}$' out && grep -q '"seed":6}$' out && [ "$(wc -l <out)" -eq 2 ] || fail "samples: $(cat out)"
 for s in 5 6; do generate --seed $s; [ $s -eq 6 ] || echo; done >wanted 2>err
 generate --seed 5 --samples 2 >out 2>err && cmp -s out wanted || fail "samples are not the texts of their seeds"
+
+# ---- the nearest texts, and vectors of words ----
+works "$qkv" similar c --in lines.txt --top 2 "the film was fine 7"
+printf '1.0000\t22\tthe film was fine 7\n' | cmp -s - out || head -1 out | grep -q '^1.0000	' || fail "similar: $(cat out)"
+[ "$(wc -l <out)" -eq 2 ] || fail "similar --top"
+head -2 lines.txt | "$qkv" similar c --in lines.txt --index near --top 1 >one 2>err || fail "similar --index"
+printf '1.0000\t1\tthe film was fine 0\n\n1.0000\t2\tthe film was dull 0\n' | cmp -s - one || fail "similar: $(cat one)"
+sum=$(cksum <near)
+head -2 lines.txt | "$qkv" similar c --in lines.txt --index near --top 1 --threads 1 >two && cmp -s one two &&
+    [ "$(cksum <near)" = "$sum" ] || fail "an index that is there gives other answers"
+works "$qkv" similar c --in lines.txt --words --top 1 --json strange
+grep -q '^{"text":"strange","nearest":\[{"cosine":1,"line":3,"text":"strange"}\]}$' out || fail "similar --words: $(cat out)"
+wants 2 '\-\-in FILE' "$qkv" similar c "a film"
+wants 3 'is no index of texts' "$qkv" similar c --in lines.txt --index rows.tsv "a film"
+works "$qkv" embed c --tokens "the film was fine"
+[ "$(cut -f1 out | tr '\n' ' ')" = "the film was fine  " ] || fail "embed --tokens: $(cat out)"
+works "$qkv" embed c --tokens --json "the film"
+grep -q '^{"words":\[{"text":"the","begin":0,"end":3,"vector":\[' out || fail "embed --tokens --json: $(cat out)"
+
+# ---- beyond the trained length ----
+long="the film was fine the film was fine the film was fine the film was dull"
+"$qkv" train classify --train rows.tsv --out e --arch transformer --position learned $size --epochs 1 -q 2>err || fail "train learned"
+wants 2 'at most 16 tokens, not 64: its learned positions end there' "$qkv" classify e "$long" --max-len 64
+wants 0 'longer than the model reads and were cut' "$qkv" classify r "$long $long $long"
+works "$qkv" classify r "$long $long $long" --max-len 200
+[ ! -s err ] || fail "what was read whole is said to be cut"
 
 # ---- translate: no tokens twice ----
 i=0

@@ -45,6 +45,13 @@ wants 2 '"text": "Review Text" there, "2" here' "$qkv" train classify --train na
 grep -v -e '"text":' -e '"label":' -e '"pair":' plain/run.json >old && mv old plain/run.json # as versions before wrote it
 wants 0 finished "$qkv" train classify --train rows.tsv --out plain $small
 
+# what is validated on is described too
+printf 'text,label\n"fine, as it was",good\n,good\nfine again,good\n' >held.csv
+train 'no row of "bad"' held --train rows.tsv --valid held.csv
+grep -q '^valid     held.csv: CSV$' err && grep -q '^          named in the first row; label: "label" (column 2); text: "text"' err &&
+    grep -q '^          2; 1 without text left out, 0 double$' err || fail "the validation file: $(cat err)"
+narrow
+
 # many classes, long names, wide letters: still 80 columns
 awk 'BEGIN { for (i = 0; i < 120; i++) printf "分類の名前はとても長いものであり %d 番目\tテキスト %d はここにあります。とても長い文章なので、途中で切られるはずです。\n", i % 30, i
     for (i = 0; i < 600; i++) printf "Label\tmore %d\n", i; print "label\tless\n label \tleast" }' >wide.tsv

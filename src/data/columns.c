@@ -63,19 +63,34 @@ static int64_t char_room(const qkv_column_source *s) {
     return (int64_t)(s->text.len + 1 + s->second.len);
 }
 
-/* Code points, white space as one blank, none at the ends (−1 for what is no UTF-8). */
-static int64_t put_chars(qkv_text text, int32_t *out) {
-    int64_t n = 0;
+/* Where characters go: code points, or the byte of the text at which each begins. */
+typedef struct chars {
+    int32_t *code;   /* or NULL */
+    uint32_t *place; /* or NULL */
+    int64_t n;
+} chars;
+
+static void put_char(chars *out, int32_t c, size_t at) {
+    if (out->code) out->code[out->n] = c;
+    if (out->place) out->place[out->n] = (uint32_t)at;
+    out->n++;
+}
+
+/* Code points, white space as one blank, none at the ends (−1 for what is no UTF-8). Places are
+ * counted from the text's `first` byte. */
+static void put_chars(qkv_text text, size_t first, chars *out) {
     bool gap = false;
-    for (size_t at = 0; at < text.len;) {
+    const int64_t before = out->n;
+    size_t blank = 0; /* the first of a gap */
+    for (size_t at = 0, n; at < text.len; at += n) {
         int32_t c;
-        at += (size_t)qkv_utf8_decode(text.data + at, text.len - at, &c);
+        n = (size_t)qkv_utf8_decode(text.data + at, text.len - at, &c);
         const bool space = (c >= '\t' && c <= '\r') || c == ' ' || c == 0xa0 || c == 0x3000;
-        if (!space && gap && n) out[n++] = ' ';
-        if (!space) out[n++] = c;
+        if (!space && gap && out->n > before) put_char(out, ' ', first + blank);
+        if (!space) put_char(out, c, first + at);
+        if (space && !gap) blank = at;
         gap = space;
     }
-    return n;
 }
 
 /* The part of the text that the sequence's tokens stand for. */
@@ -92,13 +107,26 @@ static qkv_text part_of(const qkv_column_source *s) {
 
 /* Those of a pair stand on two lines. A piece of a text that was split has its own; a piece of a
  * pair has all of the pair's, as an offset does not say in which of the two texts it lies. */
-static qkv_status make_chars(const qkv_column_source *s, int32_t *out, int64_t *n) {
+static void take_chars(const qkv_column_source *s, chars *out) {
     const bool whole = s->second.data || (s->from == 0 && s->to == (int64_t)s->e->n);
-    *n = put_chars(whole ? s->text : part_of(s), out);
-    if (!s->second.len) return QKV_OK;
-    out[(*n)++] = '\n';
-    *n += put_chars(s->second, out + *n);
+    const qkv_text text = whole ? s->text : part_of(s);
+    put_chars(text, (size_t)(text.data - s->text.data), out);
+    if (!s->second.len) return;
+    put_char(out, '\n', s->text.len);
+    put_chars(s->second, s->text.len + 1, out);
+}
+
+static qkv_status make_chars(const qkv_column_source *s, int32_t *out, int64_t *n) {
+    chars all = {.code = out};
+    take_chars(s, &all);
+    *n = all.n;
     return QKV_OK;
+}
+
+int64_t qkv_column_char_places(const qkv_column_source *s, uint32_t *out) {
+    chars all = {.place = out};
+    take_chars(s, &all);
+    return all.n;
 }
 
 /* ---- words ---- */

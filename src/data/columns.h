@@ -24,6 +24,10 @@ int64_t qkv_column_room(qkv_column column, const qkv_column_source *s);
 /* Writes the column of one sequence, *n numbers. */
 qkv_status qkv_column_make(qkv_column column, const qkv_column_source *s, int32_t *out, int64_t *n);
 
+/* The byte at which each of the CHARS begins, in a text that holds both of a pair with a character
+ * between; as many numbers as that column has. */
+int64_t qkv_column_char_places(const qkv_column_source *s, uint32_t *out);
+
 /* Sets of columns, a bit each. */
 static inline unsigned qkv_column_bit(qkv_column column) {
     return 1u << column;

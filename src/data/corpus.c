@@ -19,6 +19,7 @@ void qkv_corpus_free(qkv_corpus *c) {
     qkv_free(c->readings.at);
     qkv_free(c->rows);
     qkv_labels_free(&c->labels);
+    qkv_labels_free(&c->unknown);
     qkv_arena_free(&c->strings);
     qkv_trees_free(&c->trees);
     *c = (qkv_corpus){0};
@@ -40,23 +41,26 @@ static bool is_blank(qkv_text t) {
     return true;
 }
 
-/* The number of a row's label; −1 after an error. */
-static int32_t label_number(qkv_reader *r, qkv_text label, int64_t line) {
-    if (is_blank(label)) {
-        qkv_fail(QKV_BAD_FILE, "%s, line %lld: the label is empty", r->path, (long long)line);
-        return -1;
+qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t *number) {
+    const qkv_corpus_spec *spec = r->spec;
+    *number = -1;
+    if (is_blank(label))
+        return qkv_fail(QKV_BAD_FILE, "%s, line %lld: the label is empty", r->path,
+                        (long long)line);
+    if (memchr(label.data, 0, label.len))
+        return qkv_fail(QKV_BAD_FILE, "%s, line %lld: a zero byte in the label", r->path,
+                        (long long)line);
+    if (!spec->labels) {
+        *number = qkv_labels_add(&r->corpus->labels, label.data, label.len);
+        return *number < 0 ? QKV_FAILED : QKV_OK;
     }
-    if (memchr(label.data, 0, label.len)) {
-        qkv_fail(QKV_BAD_FILE, "%s, line %lld: a zero byte in the label", r->path, (long long)line);
-        return -1;
-    }
-    if (!r->spec->labels) return qkv_labels_add(&r->corpus->labels, label.data, label.len);
-    const int32_t known = qkv_labels_find(r->spec->labels, label.data, label.len);
-    if (known < 0)
-        qkv_fail(QKV_BAD_FILE,
-                 "%s, line %lld: the label \"%.*s\" does not occur in the training data", r->path,
-                 (long long)line, (int)(label.len < 60 ? label.len : 60), label.data);
-    return known;
+    *number = qkv_labels_find(spec->labels, label.data, label.len);
+    if (*number >= 0) return QKV_OK;
+    if (!spec->pass_unknown && spec->shape != QKV_CORPUS_TAGGED)
+        return qkv_fail(
+            QKV_BAD_FILE, "%s, line %lld: the label \"%.*s\" does not occur in the training data",
+            r->path, (long long)line, (int)(label.len < 60 ? label.len : 60), label.data);
+    return qkv_labels_add(&r->corpus->unknown, label.data, label.len) < 0 ? QKV_FAILED : QKV_OK;
 }
 
 bool qkv_row_number(qkv_text text, float *out) {
@@ -90,21 +94,11 @@ qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text
     qkv_row row = {.text = text, .second = second, .label = -1, .line = line};
     if (r->spec->shape == QKV_CORPUS_RATED && !qkv_row_number(label, &row.value))
         return no_number(r, label, line);
-    if (r->spec->shape == QKV_CORPUS_LABELLED && (row.label = label_number(r, label, line)) < 0)
-        return r->spec->labels || is_blank(label) || memchr(label.data, 0, label.len) ? QKV_BAD_FILE
-                                                                                      : QKV_FAILED;
+    if (r->spec->shape == QKV_CORPUS_LABELLED)
+        QKV_TRY(qkv_reader_label(r, label, line, &row.label));
     if (!qkv_vec_grow((void **)&c->rows, c->n, &c->cap, sizeof *c->rows)) return QKV_FAILED;
     c->rows[c->n++] = row;
     return QKV_OK;
-}
-
-qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t *number) {
-    if (r->spec->labels) {
-        *number = qkv_labels_find(r->spec->labels, label.data, label.len);
-        return QKV_OK;
-    }
-    *number = label_number(r, label, line);
-    return *number >= 0 ? QKV_OK : is_blank(label) ? QKV_BAD_FILE : QKV_FAILED;
 }
 
 qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words words, int64_t line) {
@@ -369,7 +363,7 @@ qkv_status qkv_not_recognised(const qkv_reader *r) {
 /* Begins to read a path: the reader's names and its entry among the readings. */
 static qkv_status begin(qkv_corpus *c, const qkv_corpus_spec *spec, const char *path,
                         qkv_reader *r) {
-    if (!QKV_PUSH(c->readings, ((qkv_reading){.path = path}))) return QKV_FAILED;
+    if (!QKV_PUSH(c->readings, ((qkv_reading){.path = path, .first = c->n}))) return QKV_FAILED;
     *r = (qkv_reader){.corpus = c,
                       .spec = spec,
                       .path = qkv_text_name(path),

@@ -58,6 +58,7 @@ typedef struct qkv_reading {
     qkv_text unused; /* names of the columns left aside, ", " between */
     size_t n_unused;
     qkv_text left_out; /* of a folder: folders that were not read, ", " between */
+    size_t first;      /* the first of its rows */
 } qkv_reading;
 
 typedef struct qkv_corpus {
@@ -65,6 +66,7 @@ typedef struct qkv_corpus {
     qkv_row *rows;
     size_t n, cap;
     qkv_labels labels;  /* LABELLED, TAGGED */
+    qkv_labels unknown; /* labels that are not among those of the spec, where it lets them pass */
     int64_t n_empty;    /* rows without text, left out */
     const char *format; /* the form that was recognised, of the last file */
     QKV_VEC(qkv_reading) readings;
@@ -91,6 +93,7 @@ typedef struct qkv_corpus_spec {
     qkv_second second;
     const char *trees;        /* a CoNLL-U file with the trees of the texts; or NULL */
     const qkv_labels *labels; /* when not NULL: a label that is not among these is refused */
+    bool pass_unknown;        /* or is −1, and noted in `unknown` (of words always) */
 } qkv_corpus_spec;
 
 qkv_status qkv_corpus_read(qkv_corpus *c, const qkv_corpus_spec *spec);
@@ -115,7 +118,7 @@ bool qkv_reader_line(qkv_reader *r, qkv_text *line);
 /* Adds a row; empty texts are counted instead. `label` is ignored unless LABELLED. */
 qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text second,
                           int64_t line);
-/* The number of a label; −1 for one that is not among those of the spec, if it has some. */
+/* The number of a label; −1 for one that is unknown and may be. */
 qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t *number);
 /* Adds a sentence; text and words are copied. */
 qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words words, int64_t line);

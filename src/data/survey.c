@@ -61,7 +61,8 @@ static qkv_status count_classes(const qkv_corpus *c, qkv_survey *s) {
     QKV_TRY_ALLOC(s->classes = qkv_zalloc((size_t)s->n_classes + 1, sizeof *s->classes));
     for (int32_t k = 0; k < s->n_classes; k++) s->classes[k].name = c->labels.names[k];
     for (size_t i = 0; i < c->n; i++)
-        if (c->rows[i].label >= 0) s->classes[c->rows[i].label].n++;
+        if (c->rows[i].label >= 0 && c->rows[i].label < s->n_classes)
+            s->classes[c->rows[i].label].n++; /* where the classes are another corpus's: none */
     for (int32_t k = 0; k < s->n_classes; k++) s->n_rare += s->classes[k].n < QKV_RARE;
     if (s->n_classes) qsort(s->classes, (size_t)s->n_classes, sizeof *s->classes, largest_first);
     return QKV_OK;

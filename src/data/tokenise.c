@@ -10,6 +10,8 @@ typedef struct block {
     qkv_text texts[BLOCK], second[BLOCK];
     qkv_encoding sides[2][BLOCK];
     size_t n;
+    const qkv_corpus *corpus;
+    bool labelled;
 } block;
 
 static qkv_status encode_pair(const qkv_tokenizer *tok, const qkv_encode_options *options,
@@ -98,7 +100,10 @@ static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *o
         }
         counts->n_cut += cut;
         counts->n_empty += empty;
-        if (empty || (cut && spec->too_long == QKV_TOO_LONG_SKIP)) continue;
+        if (empty || (cut && spec->too_long == QKV_TOO_LONG_SKIP)) {
+            if (spec->left_out) spec->left_out[b->rows[i] - b->corpus->rows] = true;
+            continue;
+        }
         if (cut && spec->too_long == QKV_TOO_LONG_SPLIT) {
             QKV_TRY(add_pieces(spec, b->rows[i], &b->sides[0][i], out));
             continue;
@@ -108,7 +113,7 @@ static qkv_status finish(const qkv_tokenise_spec *spec, block *b, qkv_encoded *o
                 out, b->sides[side][i].ids, (int64_t)b->sides[side][i].n));
         const qkv_encoding *first = &b->sides[0][i];
         QKV_TRY(add_columns(spec, b->rows[i], first, 0, (int64_t)first->n, out));
-        if (b->rows[i]->label >= 0) QKV_TRY(qkv_encoded_label(out, b->rows[i]->label));
+        if (b->labelled) QKV_TRY(qkv_encoded_label(out, b->rows[i]->label));
     }
     return QKV_OK;
 }
@@ -127,6 +132,8 @@ qkv_status qkv_tokenise(const qkv_tokenizer *tok, const qkv_corpus *corpus, cons
     block *b = qkv_zalloc(1, sizeof *b);
     if (!b) return QKV_FAILED;
     *counts = (qkv_tokenise_counts){0};
+    b->corpus = corpus;
+    b->labelled = corpus->shape == QKV_CORPUS_LABELLED;
     qkv_status status = QKV_OK;
     for (size_t i = 0; i < corpus->n && status == QKV_OK; i++) {
         if (!take || take[i]) b->rows[b->n++] = &corpus->rows[i];

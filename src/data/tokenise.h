@@ -22,6 +22,7 @@ typedef struct qkv_tokenise_spec {
     qkv_too_long too_long;
     unsigned columns;       /* that every example keeps beside its ids: bits of qkv_column */
     const qkv_trees *trees; /* of the texts, for columns that are made of them; or NULL */
+    bool *left_out;         /* by row of the corpus, set where it gave no example; or NULL */
 } qkv_tokenise_spec;
 
 typedef struct qkv_tokenise_counts {

@@ -2,22 +2,11 @@
  * as 16-bit numbers in base64. */
 #include "draw/attention_page.h"
 #include "base/json.h"
+#include "draw/page_fill.h"
 
 #include <math.h>
-#include <string.h>
 
 extern const char qkv_attention_page[]; /* made from attention_page.html when building */
-
-static const char marker[] = "/*DATA*/null";
-
-/* JSON inside a script must not hold "</script"; '<' written as an escape is the same string. */
-static void put_script_safe(const qkv_buf *json, qkv_buf *out) {
-    for (size_t i = 0; i < json->len; i++)
-        if (json->data[i] == '<')
-            qkv_buf_puts(out, "\\u003c");
-        else
-            qkv_buf_putc(out, json->data[i]);
-}
 
 static void put_base64(const float *weights, size_t n, qkv_buf *out) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -99,11 +88,5 @@ qkv_status qkv_attention_html(const qkv_attention_picture *p, qkv_buf *out) {
     for (size_t i = 0; i < p->n; i++) put_part(&j, &p->parts[i]);
     qkv_json_close(&j, ']');
     qkv_json_close(&j, '}');
-    const char *hole = strstr(qkv_attention_page, marker);
-    qkv_buf_add(out, qkv_attention_page, (size_t)(hole - qkv_attention_page));
-    put_script_safe(&json, out);
-    qkv_buf_puts(out, hole + sizeof marker - 1);
-    const qkv_status status = json.status;
-    qkv_buf_free(&json);
-    return status != QKV_OK ? status : out->status;
+    return qkv_page_fill(qkv_attention_page, &json, out);
 }

@@ -262,6 +262,7 @@ qkv_status qkv_model_build(const qkv_config *config, qkv_model **out) {
     qkv_status status = qkv_config_resolve(config, &m->config);
     if (status == QKV_OK) {
         m->shape = qkv_shape_of(m->config.task);
+        m->built_for = m->config.max_len;
         status = declare_all(m);
     }
     if (status != QKV_OK) {
@@ -300,6 +301,22 @@ qkv_status qkv_model_opened(qkv_model *m) {
     return allocate_stacks(m);
 }
 
+bool qkv_model_is_quantized(const qkv_model *m) {
+    for (size_t i = 0; i < m->params.n; i++)
+        if (m->params.list[i]->tensor.weight) return true;
+    return false;
+}
+
+qkv_status qkv_model_plain(const qkv_model *m, qkv_model **out) {
+    QKV_TRY(qkv_model_build(&m->config, out));
+    qkv_status status = qkv_weights_plain(&m->params, &(*out)->params);
+    if (status == QKV_OK) status = allocate_stacks(*out);
+    if (status == QKV_OK) return QKV_OK;
+    qkv_model_free(*out);
+    *out = NULL;
+    return status;
+}
+
 void qkv_model_keep(qkv_model *m, void *what, void (*free)(void *what)) {
     m->kept = what;
     m->free_kept = free;
@@ -333,6 +350,38 @@ const qkv_config *qkv_model_config(const qkv_model *m) {
     return &m->config;
 }
 
+/* What one side has that ends at max_len; NULL: nothing. */
+static const char *end_of(const qkv_model *m, bool decoder) {
+    const qkv_config *c = &m->config;
+    if (c->arch != QKV_ARCH_TRANSFORMER || !(decoder ? m->shape.decoder : m->shape.encoder))
+        return NULL;
+    if (qkv_position_has(qkv_config_position(c, decoder), QKV_POSITION_HAS_END))
+        return "its learned positions end there; train with position=rope, alibi, sinusoidal, t5 "
+               "or relative, which have no end";
+    if (qkv_config_pattern(c, decoder) == QKV_PATTERN_LINFORMER)
+        return "Linformer's projections end there; train with another attention";
+    return NULL;
+}
+
+qkv_status qkv_model_may_read(const qkv_model *m, int64_t n) {
+    const char *why = end_of(m, false);
+    if (!why) why = end_of(m, true);
+    if (n <= m->built_for || !why) return QKV_OK;
+    return qkv_fail(QKV_USAGE, "this model reads at most %lld tokens, not %lld: %s",
+                    (long long)m->built_for, (long long)n, why);
+}
+
+qkv_status qkv_model_read_up_to(qkv_model *m, int64_t n) {
+    enum { MOST = 1 << 20 }; /* as config.def has it */
+    if (n < 2 || n > MOST)
+        return qkv_fail(QKV_USAGE, "a longest text of %lld tokens; 2 to %d are possible",
+                        (long long)n, MOST);
+    QKV_TRY(qkv_model_may_read(m, n));
+    m->config.max_len = n;
+    m->config.cut = 0;
+    return QKV_OK;
+}
+
 qkv_status qkv_model_pack(qkv_model *m) {
     const bool many = m->shape.encoder && m->shape.decoder;
     return qkv_params_pack(&m->params, many);
@@ -340,4 +389,8 @@ qkv_status qkv_model_pack(qkv_model *m) {
 
 qkv_params *qkv_model_params(qkv_model *m) {
     return &m->params;
+}
+
+const qkv_tensor *qkv_model_embeddings(const qkv_model *m) {
+    return &m->encoder.embedding.table->tensor;
 }

@@ -86,7 +86,8 @@ qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qk
                                .position = at ? at->table : NULL,
                                .pos = place ? place->pos : NULL,
                                .dropout = late ? 0 : e->dropout};
-    qkv_tensor *x = qkv_embedding(t, qkv_of(e->table), &spec); /* (R, D) */
+    qkv_tensor *table = tokens->table ? tokens->table : qkv_of(e->table);
+    qkv_tensor *x = qkv_embedding(t, table, &spec); /* (R, D) */
     if (added) x = qkv_add(t, x, added, 0);
     if (e->segments) x = qkv_add(t, x, embed_segments(t, e, tokens), 0);
     if (e->normed) x = qkv_norm_apply(t, &e->norm, x, NULL, NULL);
@@ -185,10 +186,14 @@ int64_t qkv_model_width(const qkv_model *m) {
     return m->shape.encoder ? m->encoder.width : m->decoder.width;
 }
 
+qkv_tensor *qkv_model_rows(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
+    return m->shape.encoder ? qkv_model_encode(t, m, src)
+                            : qkv_model_decode(t, m, src, NULL, NULL, NULL);
+}
+
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
     static const qkv_act acts[] = {QKV_ACT_NONE, QKV_ACT_TANH, QKV_ACT_RELU, QKV_ACT_GELU};
-    qkv_tensor *x = m->shape.encoder ? qkv_model_encode(t, m, src)
-                                     : qkv_model_decode(t, m, src, NULL, NULL, NULL);
+    qkv_tensor *x = qkv_model_rows(t, m, src);
     if (qkv_tape_stopped(t)) return &t->nothing;
     qkv_tensor *y = qkv_pool(t, x, src->layout, (qkv_pool_kind)m->config.pool); /* (n, D) */
     if (!m->head.pooler.weight) return y;

@@ -6,6 +6,7 @@
 #include "kern/kern.h"
 #include "model/weights.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -163,6 +164,26 @@ qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors
     for (size_t i = 0; i < params->n; i++) {
         const qkv_status status = bind(file, params->list[i]);
         if (status != QKV_OK) return qkv_fail_in(status, "%s", path);
+    }
+    return QKV_OK;
+}
+
+/* Reals of a quantized matrix, which the parameter owns. */
+static qkv_status dequantize(qkv_param *p, const qkv_weight *w) {
+    QKV_TRY_ALLOC(p->own = qkv_alloc_aligned((size_t)(w->rows * w->cols) * sizeof *p->own));
+    for (int64_t i = 0; i < w->rows; i++) qkv_weight_row_value(w, i, 1, p->own + i * w->cols);
+    qkv_param_bind(p, p->own);
+    return QKV_OK;
+}
+
+qkv_status qkv_weights_plain(const qkv_params *from, qkv_params *to) {
+    assert(from->n == to->n);
+    for (size_t i = 0; i < to->n; i++) {
+        const qkv_tensor *x = &from->list[i]->tensor;
+        if (!x->weight)
+            qkv_param_bind(to->list[i], x->data);
+        else
+            QKV_TRY(dequantize(to->list[i], x->weight));
     }
     return QKV_OK;
 }

@@ -15,6 +15,8 @@
 typedef struct qkv_tokens {
     qkv_layout layout;
     const int32_t *ids; /* R */
+    qkv_tensor *table;  /* an encoder's: ids are rows of this one, instead of the embedding table;
+                           NULL: of that */
     int64_t rows;       /* R */
     const int32_t *pos; /* R: position of each token in its sequence (first 0); NULL: counted from
                            the layout */
@@ -39,10 +41,21 @@ void qkv_model_initialise(qkv_model *m, uint64_t seed);
 void qkv_model_free(qkv_model *m);
 
 const qkv_config *qkv_model_config(const qkv_model *m);
+/* Refuses a length beyond max_len where positions or attention end there. */
+qkv_status qkv_model_may_read(const qkv_model *m, int64_t n);
+/* Makes it the configuration's max_len from now on. */
+qkv_status qkv_model_read_up_to(qkv_model *m, int64_t n);
 qkv_params *qkv_model_params(qkv_model *m);
 /* Packs the weights for use (qkv_params_pack); integers for translators only, which write many
  * texts side by side. */
 qkv_status qkv_model_pack(qkv_model *m);
+
+/* For derivatives of a model in use: the same where all that is quantized is reals again; what is
+ * not it shares with m, which must live as long. */
+qkv_status qkv_model_plain(const qkv_model *m, qkv_model **out);
+bool qkv_model_is_quantized(const qkv_model *m);
+/* The encoder's embedding table, (V, D). */
+const qkv_tensor *qkv_model_embeddings(const qkv_model *m);
 
 /* Encoder: (R, D). */
 qkv_tensor *qkv_model_encode(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
@@ -54,6 +67,8 @@ qkv_tensor *qkv_model_decode(qkv_tape *t, qkv_model *m, const qkv_tokens *tgt,
 /* One vector per sequence (n, qkv_model_width): the encoder's rows (of a model without one: the
  * decoder's) pooled as the configuration says; sentence embeddings. */
 int64_t qkv_model_width(const qkv_model *m);
+/* The rows that are pooled: one per token (R, D). */
+qkv_tensor *qkv_model_rows(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 /* Classifier: logits (n sequences, classes), the mean over those that vote,
  * each with its factor. Of a model that rates: (n, 1), numbers in deviations from their mean. */
@@ -80,6 +95,19 @@ int64_t qkv_ngram_room(const qkv_config *c, const qkv_ngram_text *text);
 int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
                        real *counts);
 int64_t qkv_ngram_mark(const qkv_config *c); /* the row of the mark, which every text has */
+/* Where an n-gram stands: tokens (or characters) [from, to) of the text, marks left out, and its
+ * place in the list of rows. */
+typedef struct qkv_ngram_place {
+    int64_t row, from, to;
+    bool chars;
+    bool begins, ends; /* with the mark before the text, or behind it */
+} qkv_ngram_place;
+/* Visits every n-gram, as often as it stands in the text; rows as qkv_ngram_rows left them, with
+ * all the room behind. */
+void qkv_ngram_places(const qkv_config *c, const qkv_ngram_text *text, const int32_t *rows,
+                      void (*visit)(void *user, const qkv_ngram_place *place), void *user);
+/* The weights of a row of the table, one per class. */
+void qkv_model_ngram_weights(const qkv_model *m, int64_t row, real *out);
 
 /* Cross-entropy of the vocabulary head (lm, mlm, translate) on hidden states x. */
 qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,

@@ -15,6 +15,7 @@
  * the running text between two blanks, cases kept: they see endings, names, numbers, and words that
  * often follow each other. There are many more of them and they say less,
  * hence each counts ½ / √m of m. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -60,21 +61,27 @@ static uint64_t mix(uint64_t hash, int32_t id) {
     return hash ^ hash >> 32;
 }
 
-/* The distinct rows so far: `list` in order of first appearance, `slot` a hash table of them. */
+/* The distinct rows so far: `list` in order of first appearance, `slot` a hash table of their
+ * places in it. */
 typedef struct distinct {
     int32_t *list, *slot;
     int64_t n, mask;
 } distinct;
 
-static void add_row(distinct *d, int32_t row) {
+/* The slot of a row, or the free one where it would go. */
+static int32_t *slot_of(const distinct *d, int32_t row) {
     uint32_t at = (uint32_t)row * UINT32_C(2654435769);
     for (at >>= 7;; at++) {
         int32_t *slot = &d->slot[at & (uint64_t)d->mask];
-        if (*slot == row) return;
-        if (*slot >= 0) continue;
-        *slot = d->list[d->n++] = row;
-        return;
+        if (*slot < 0 || d->list[*slot] == row) return slot;
     }
+}
+
+static void add_row(distinct *d, int32_t row) {
+    int32_t *slot = slot_of(d, row);
+    if (*slot >= 0) return;
+    *slot = (int32_t)d->n;
+    d->list[d->n++] = row;
 }
 
 int64_t qkv_ngram_mark(const qkv_config *c) {
@@ -88,15 +95,37 @@ typedef struct kind {
     int64_t shortest, longest;
 } kind;
 
-/* Adds all n-grams of the kind in x. */
-static void add_ngrams(distinct *d, uint64_t buckets, const kind *k, const int32_t *x, int64_t n) {
+static kind token_kind(const qkv_config *c) {
+    return (kind){START, MARK, 1, c->ngrams};
+}
+
+static kind char_kind(const qkv_config *c) {
+    return (kind){CHARS_START, ' ', FEWEST_CHARS, c->ngram_chars};
+}
+
+/* Calls `use` with the row of every n-gram of the kind in x, which is x[from … to]; −1 and n are
+ * the marks. Inlined, `use` too. */
+static inline __attribute__((always_inline)) void
+each_ngram(uint64_t buckets, const kind *k, const int32_t *x, int64_t n,
+           void (*use)(void *user, int32_t row, int64_t from, int64_t to), void *user) {
     for (int64_t from = -1; from < n; from++) {
         uint64_t hash = k->start;
         for (int64_t to = from; to <= n && to < from + k->longest; to++) {
             hash = mix(hash, to < 0 || to == n ? k->mark : x[to]);
-            if (to - from + 1 >= k->shortest) add_row(d, (int32_t)(hash % buckets));
+            if (to - from + 1 >= k->shortest) use(user, (int32_t)(hash % buckets), from, to);
         }
     }
+}
+
+static void use_row(void *user, int32_t row, int64_t from, int64_t to) {
+    (void)from;
+    (void)to;
+    add_row(user, row);
+}
+
+/* Adds all n-grams of the kind in x. */
+static void add_ngrams(distinct *d, uint64_t buckets, const kind *k, const int32_t *x, int64_t n) {
+    each_ngram(buckets, k, x, n, use_row, d);
 }
 
 /* What the rows from `from` on count: `share` of one, over the root of how many they are. */
@@ -109,19 +138,63 @@ int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t 
                        real *counts) {
     const uint64_t buckets = (uint64_t)c->ngram_buckets;
     const int64_t most = most_rows(c, text), slots = slots_for(most);
+    const kind of_tokens = token_kind(c), of_chars = char_kind(c);
     distinct d = {.list = rows, .slot = rows + most, .mask = slots - 1};
     memset(d.slot, 0xff, (size_t)slots * sizeof *d.slot);
     add_row(&d, (int32_t)qkv_ngram_mark(c));
     weigh(&d, 0, 1, counts);
-    add_ngrams(&d, buckets, &(kind){START, MARK, 1, c->ngrams}, text->ids, text->n);
+    add_ngrams(&d, buckets, &of_tokens, text->ids, text->n);
     weigh(&d, 1, 1, counts);
     const int64_t tokens = d.n;
-    if (text->chars.n)
-        add_ngrams(&d, buckets, &(kind){CHARS_START, ' ', FEWEST_CHARS, c->ngram_chars},
-                   text->chars.at, text->chars.n);
+    if (text->chars.n) add_ngrams(&d, buckets, &of_chars, text->chars.at, text->chars.n);
     weigh(&d, tokens, (real)0.5, counts);
     return d.n;
 }
+
+/* ---- where they stand ---- */
+
+typedef struct visitor {
+    distinct rows;
+    int64_t n; /* length of the sequence */
+    bool chars;
+    void (*visit)(void *user, const qkv_ngram_place *place);
+    void *user;
+} visitor;
+
+static void visit_row(void *user, int32_t row, int64_t from, int64_t to) {
+    const visitor *v = user;
+    const int32_t *slot = slot_of(&v->rows, row);
+    assert(*slot >= 0);
+    v->visit(v->user, &(qkv_ngram_place){.row = *slot,
+                                         .from = from < 0 ? 0 : from,
+                                         .to = to < v->n ? to + 1 : v->n,
+                                         .chars = v->chars,
+                                         .begins = from < 0,
+                                         .ends = to == v->n});
+}
+
+void qkv_ngram_places(const qkv_config *c, const qkv_ngram_text *text, const int32_t *rows,
+                      void (*visit)(void *user, const qkv_ngram_place *place), void *user) {
+    const uint64_t buckets = (uint64_t)c->ngram_buckets;
+    const int64_t most = most_rows(c, text);
+    const kind of_tokens = token_kind(c), of_chars = char_kind(c);
+    visitor v = {.rows = {.list = (int32_t *)rows,
+                          .slot = (int32_t *)rows + most,
+                          .mask = slots_for(most) - 1},
+                 .n = text->n,
+                 .visit = visit,
+                 .user = user};
+    each_ngram(buckets, &of_tokens, text->ids, text->n, visit_row, &v);
+    v.n = text->chars.n, v.chars = true;
+    if (v.n) each_ngram(buckets, &of_chars, text->chars.at, v.n, visit_row, &v);
+}
+
+void qkv_model_ngram_weights(const qkv_model *m, int64_t row, real *out) {
+    const qkv_tensor *table = &m->head.ngrams->tensor;
+    memcpy(out, table->data + row * table->ld, (size_t)table->cols * sizeof *out);
+}
+
+/* ---- the logits ---- */
 
 static qkv_ngram_text text_of(const qkv_tokens *src, int32_t s) {
     qkv_ngram_text text = {.ids = src->ids + src->layout.start[s],

@@ -50,6 +50,7 @@ typedef struct qkv_head {
 
 struct qkv_model {
     qkv_config config; /* resolved */
+    int64_t built_for; /* max_len of what was declared; that of the configuration may be set */
     qkv_shape shape;
     qkv_params params;
     qkv_side encoder, decoder;

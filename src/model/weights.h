@@ -29,6 +29,10 @@ void qkv_weights_note(qkv_weights_taken *t, const char *name, bool found);
  * checked but names, types and shapes. */
 qkv_status qkv_weights_map(qkv_params *params, const char *path, qkv_safetensors *file);
 
+/* Binds every parameter of `to`, declared as `from` was: to the values of `from`, and where those
+ * are quantized to reals of its own. */
+qkv_status qkv_weights_plain(const qkv_params *from, qkv_params *to);
+
 /* The same of one parameter and a tensor of floats of its size: where it lies, if it can be read
  * there, else as a copy. The tensor's file must stay open. */
 qkv_status qkv_weights_bind(qkv_param *p, const qkv_stored *from);

@@ -159,7 +159,7 @@ static bool arguments_fit(qkv_tape *t, const qkv_attention *a, const qkv_attenti
     }
     return qkv_expect_layout(t, op, "q_layout", &a->q_layout, q->rows, true) &&
            qkv_expect_layout(t, op, "k_layout", &a->k_layout, k->rows,
-                             k->wants_grad && t->mode == QKV_TRAIN) &&
+                             k->wants_grad && t->mode != QKV_EVAL) &&
            (!a->q_pos ||
             qkv_expect_ids(t, op, "q_pos", a->q_pos, a->q_layout.n, 0, QKV_SPAN_ANY)) &&
            qkv_expect_rate(t, op, s->dropout) && relation_fits(t, a, s);

@@ -97,7 +97,7 @@ static bool arguments_fit(qkv_tape *t, const qkv_tensor *x, const qkv_tensor *w_
                           const qkv_recurrent_spec *spec) {
     const qkv_op *op = &qkv_op_lstm;
     const int64_t k = w_h->cols;
-    if ((spec->h_last || spec->c_last) && t->mode == QKV_TRAIN) {
+    if ((spec->h_last || spec->c_last) && t->mode != QKV_EVAL) {
         qkv_tape_fail(t, op, QKV_USAGE, "last states have no gradient: ask for them in EVAL only");
         return false;
     }

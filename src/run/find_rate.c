@@ -30,7 +30,7 @@ qkv_status qkv_find_lr(const qkv_train_request *request, qkv_lr_search *out) {
     qkv_lr_trial *trials = qkv_zalloc(TRIALS, sizeof *trials);
     *out = (qkv_lr_search){.trials = trials, .memory = trials};
     if (!trials) return QKV_FAILED;
-    qkv_status status = qkv_run_prepare(&r, request, false);
+    qkv_status status = qkv_run_prepare(&r, &(qkv_run_wish){.request = request});
     if (status == QKV_OK) status = qkv_run_model(&r);
     if (status == QKV_OK) status = search(&r, trials, out);
     qkv_run_free(&r);

@@ -37,11 +37,12 @@ static qkv_status write_model(qkv_run *r) {
     return status;
 }
 
-static qkv_status write_outcome(qkv_run *r, const qkv_loop *l) {
+static qkv_status write_outcome(qkv_run *r, qkv_loop *l) {
     qkv_outcome o = {.epochs = r->train.epochs,
                      .steps = r->train.steps,
                      .minutes = r->train.minutes,
                      .passes = l->epoch + (l->batch > 0),
+                     .lr = l->config.lr,
                      .step = l->state.step,
                      .seconds = qkv_loop_seconds(l),
                      .cpu_seconds = qkv_loop_cpu(l)};
@@ -51,6 +52,8 @@ static qkv_status write_outcome(qkv_run *r, const qkv_loop *l) {
         o.best_right = l->state.best_right;
     }
     QKV_TRY(qkv_request_mark(r->request, o.request));
+    QKV_TRY(qkv_run_measure_aside(r, l, &o));
+    r->before = o;
     return qkv_outcome_write(r->request->out, &o);
 }
 

@@ -19,12 +19,15 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return remove(path);
 }
 
+qkv_status qkv_run_remove(const char *path) {
+    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT) return QKV_OK;
+    return qkv_fail(QKV_FAILED, "%s: cannot be removed: %s", path, strerror(errno));
+}
+
 static qkv_status remove_part(const qkv_run *r, qkv_folder_item part) {
     qkv_buf path = {0};
     qkv_status status = qkv_folder_part(r->request->out, part, &path);
-    if (status == QKV_OK && nftw(path.data, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 &&
-        errno != ENOENT)
-        status = qkv_fail(QKV_FAILED, "%s: cannot be removed: %s", path.data, strerror(errno));
+    if (status == QKV_OK) status = qkv_run_remove(path.data);
     qkv_buf_free(&path);
     return status;
 }

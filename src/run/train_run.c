@@ -127,6 +127,7 @@ static qkv_status read_texts(qkv_run *r) {
     QKV_TRY(check_stdin(r->request));
     QKV_TRY(qkv_corpus_read(&r->corpus, &spec));
     QKV_TRY(qkv_run_understood(r));
+    QKV_TRY(qkv_run_set_aside(r));
     r->pairs = r->corpus.rows[0].second.data && r->task->sides == 1 && r->task->shape.encoder;
     if (r->pairs && r->train.too_long == QKV_TOO_LONG_SPLIT)
         return qkv_fail(QKV_USAGE, "too_long=split: a pair of texts cannot be split; use cut (the "
@@ -141,7 +142,7 @@ static qkv_status read_texts(qkv_run *r) {
                                         : QKV_SECOND_MAY;
     QKV_TRY(qkv_corpus_read(&r->valid_corpus, &spec));
     r->has_valid_corpus = true;
-    return QKV_OK;
+    return qkv_run_understood_valid(r);
 }
 
 static int64_t corpus_bytes(const qkv_corpus *c) {
@@ -287,6 +288,8 @@ static qkv_status make_ids(qkv_run *r) {
     if (status == QKV_OK)
         status = make_set(r, r->has_valid_corpus ? &r->valid_corpus : &r->corpus,
                           r->has_valid_corpus ? NULL : held, "valid", &r->valid_ids, &counts);
+    if (status == QKV_OK && r->aside.corpus.n)
+        status = make_set(r, &r->aside.corpus, NULL, "aside", &r->aside.ids, &counts);
     if (status == QKV_OK) status = find_rows(r, take);
     if (status == QKV_OK && r->task->settle && !r->goes_on)
         r->task->settle(&r->train_ids, &r->config);
@@ -337,9 +340,12 @@ static qkv_status check_size(qkv_run *r) {
     return status;
 }
 
-qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool folder) {
+qkv_status qkv_run_prepare(qkv_run *r, const qkv_run_wish *wish) {
+    const qkv_train_request *request = wish->request;
+    const bool folder = wish->folder;
     *r = (qkv_run){.request = request,
                    .folder = folder,
+                   .aside = {.part = wish->part, .parts = wish->parts},
                    .lock = -1,
                    .cpu_start = qkv_cpu_seconds(),
                    .clock_start = qkv_now()};
@@ -370,15 +376,6 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool fo
     if (folder) QKV_TRY(qkv_run_open_folder(r));
     QKV_TRY(make_tokens(r, folder));
     return folder ? qkv_run_check_settings(r) : QKV_OK;
-}
-
-/* Rank 0 makes what is missing in the folder (tokenizer, ids, settings);
- * the others then find it there. */
-static qkv_status prepare_ranks(qkv_run *r, const qkv_train_request *request) {
-    const int rank = qkv_parallel_rank();
-    *r = (qkv_run){.lock = -1};
-    QKV_TRY(qkv_parallel_agree(rank == 0 ? qkv_run_prepare(r, request, true) : QKV_OK));
-    return qkv_parallel_agree(rank > 0 ? qkv_run_prepare(r, request, true) : QKV_OK);
 }
 
 /* Weights of another model, where names and shapes agree;
@@ -419,43 +416,6 @@ qkv_status qkv_run_model(qkv_run *r) {
     return r->further ? take_own_weights(r) : r->request->init ? take_weights(r) : QKV_OK;
 }
 
-static qkv_status train(qkv_run *r) {
-    const qkv_outcome *o = &r->before;
-    const qkv_loop_state ended = {.step = o->step,
-                                  .best_step = o->best_step,
-                                  .best = o->best_step ? o->best : -INFINITY,
-                                  .best_right = o->best_step ? o->best_right : -INFINITY,
-                                  .cpu_before = o->cpu_seconds,
-                                  .seconds_before = o->seconds};
-    qkv_loop l = {.config = r->train,
-                  .goes_on = r->request->init != NULL,
-                  .model = r->model,
-                  .task = qkv_task_spec_of(r->tokenizer, &r->config),
-                  .train = &r->train_ids,
-                  .train_rows = r->train_rows,
-                  .valid = r->valid_ids.n && !r->train.overfit ? &r->valid_ids : NULL,
-                  .valid_held_out = r->valid_ids.n && !r->train.overfit && !r->has_valid_corpus,
-                  .run = r->request->out,
-                  .progress = qkv_run_tell,
-                  .user = r,
-                  .after = r->further ? &ended : NULL,
-                  .cpu_start = r->cpu_start,
-                  .clock_start = r->clock_start};
-    l.task.continues = r->continues;
-    QKV_TRY(qkv_loop_init(&l));
-    r->begun = true;
-    qkv_status status = r->further ? qkv_run_write_settings(r) : QKV_OK;
-    if (status == QKV_OK && qkv_parallel_rank() == 0)
-        status = qkv_run_log_open(&r->log, r->request->out, l.state.step);
-    if (status == QKV_OK) status = qkv_run_header(r, &l);
-    status = qkv_parallel_agree(status);
-    if (status == QKV_OK) status = qkv_loop_run(&l);
-    if (status == QKV_OK) status = qkv_run_finish(r, &l);
-    if (status == QKV_INTERRUPTED) qkv_run_leave_usable(r, &l);
-    qkv_loop_free(&l);
-    return status;
-}
-
 void qkv_run_free(qkv_run *r) {
     if (r->model) qkv_model_free(r->model);
     qkv_run_log_close(&r->log);
@@ -465,28 +425,8 @@ void qkv_run_free(qkv_run *r) {
     qkv_tokenizer_free(r->tokenizer);
     qkv_encoded_free(&r->train_ids);
     qkv_encoded_free(&r->valid_ids);
+    qkv_encoded_free(&r->aside.ids);
+    qkv_free(r->aside.corpus.rows);
     qkv_corpus_free(&r->corpus);
     qkv_corpus_free(&r->valid_corpus);
-}
-
-qkv_status qkv_train(const qkv_train_request *request) {
-    qkv_run r;
-    QKV_TRY(qkv_parallel_begin());
-    qkv_status status = prepare_ranks(&r, request);
-    if (status == QKV_OK && r.repeats) {
-        status = qkv_run_say_finished(&r);
-    } else if (status == QKV_OK) {
-        status = qkv_run_model(&r);
-        if (status == QKV_OK) status = train(&r);
-    }
-    /* These all ranks have alike. After others a rank just goes,
-     * and the launcher ends those that wait for it. */
-    if (status == QKV_OK || status == QKV_INTERRUPTED || status == QKV_NUMERIC) qkv_parallel_end();
-    if (status != QKV_OK && status != QKV_INTERRUPTED) qkv_run_leave_nothing(&r);
-    qkv_run_free(&r);
-    return status;
-}
-
-int qkv_train_rank(void) {
-    return qkv_parallel_rank();
 }

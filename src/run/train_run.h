@@ -8,6 +8,20 @@
 #include "use/textmodel.h"
 #include "train/loop.h"
 
+/* What is wanted of a run, beside its request. */
+typedef struct qkv_run_wish {
+    const qkv_train_request *request;
+    bool folder;     /* the request's `out` is made and used */
+    int part, parts; /* part `part` (from 0) of `parts` of the rows is set aside; parts 0: none */
+} qkv_run_wish;
+
+/* Rows that the training does not see at all, by which its result is measured. */
+typedef struct qkv_aside {
+    int part, parts;
+    qkv_corpus corpus; /* all but the list of rows is the run's */
+    qkv_encoded ids;
+} qkv_aside;
+
 typedef struct qkv_run {
     const qkv_train_request *request;
     bool folder; /* the request's `out` is made and used */
@@ -26,6 +40,7 @@ typedef struct qkv_run {
     bool pairs;        /* rows have two texts, which become one sequence */
     qkv_tokenizer *tokenizer;
     qkv_encoded train_ids, valid_ids;
+    qkv_aside aside;
     qkv_tokenise_counts counts;
     int64_t *train_rows; /* the line of each training example; NULL: they are not one to one */
     int64_t n_shared,
@@ -37,20 +52,33 @@ typedef struct qkv_run {
     bool stop; /* progress asked to, while nobody could be told */
     /* when the run began: in processor seconds of this process, and by the clock */
     double cpu_start, clock_start;
-    qkv_outcome before; /* what the folder says of a run that is finished there */
-    bool was_finished;  /* … which it says */
-    bool repeats;       /* the request is that run's: there is nothing to do */
-    bool further;       /* that run with a larger budget: it goes on from the weights it left */
+    qkv_outcome
+        before; /* what the folder says of a run that is finished there; at the end: of this */
+    bool was_finished; /* … which it says */
+    bool repeats;      /* the request is that run's: there is nothing to do */
+    bool further;      /* that run with a larger budget: it goes on from the weights it left */
 } qkv_run;
 
 /* ---- train_run.c ---- */
 
 /* Settings, texts, tokenizer, ids; with `folder` the run's folder too: locked, checked against what
  * is there, or begun. To be freed in any case. */
-qkv_status qkv_run_prepare(qkv_run *r, const qkv_train_request *request, bool folder);
+qkv_status qkv_run_prepare(qkv_run *r, const qkv_run_wish *wish);
 /* The model: built, initialised, or begun from another's weights. */
 qkv_status qkv_run_model(qkv_run *r);
 void qkv_run_free(qkv_run *r);
+
+/* ---- run_once.c ---- */
+
+/* All of it; *out (may be NULL): what it came to, or had come to before. */
+qkv_status qkv_run_once(const qkv_run_wish *wish, qkv_outcome *out);
+
+/* ---- set_aside.c ---- */
+
+/* Takes the rows that are to be set aside out of the corpus. */
+qkv_status qkv_run_set_aside(qkv_run *r);
+/* How good the weights in place are on them; goes into *o. */
+qkv_status qkv_run_measure_aside(qkv_run *r, qkv_loop *l, qkv_outcome *o);
 
 /* ---- run_folder.c ---- */
 
@@ -63,6 +91,8 @@ qkv_status qkv_run_look_back(qkv_run *r);
 qkv_status qkv_run_check_settings(qkv_run *r);
 /* The same file, once a finished run goes on. */
 qkv_status qkv_run_write_settings(qkv_run *r);
+/* Removes a file, or a folder with all that is in it; fine if it is not there. */
+qkv_status qkv_run_remove(const char *path);
 /* Takes away what only the training needed: checkpoints, unless they are to be kept, and ids. */
 qkv_status qkv_run_tidy(qkv_run *r);
 /* After a start that was refused: takes away what it made. */
@@ -79,6 +109,8 @@ void qkv_run_leave_usable(qkv_run *r, qkv_loop *l);
 
 /* Says how the data was read and what it holds; refuses what no classifier can learn from. */
 qkv_status qkv_run_understood(qkv_run *r);
+/* The same of the files to validate on. */
+qkv_status qkv_run_understood_valid(qkv_run *r);
 
 /* ---- estimate.c ---- */
 

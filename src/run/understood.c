@@ -1,6 +1,7 @@
 /* What was understood of the data, in lines of at most 80 columns, before anything is trained: how
  * each file was read, rows and classes, a row as a sample, and what to beware of. */
 #include "run/train_run.h"
+#include "base/mem.h"
 #include "data/lines.h"
 #include "data/survey.h"
 #include "model/description.h"
@@ -138,13 +139,13 @@ static void put_column(qkv_buf *out, const char *role, const qkv_column_name *c,
         qkv_buf_printf(out, c->name.data ? " (column %zu)" : "column %zu", c->number);
 }
 
-static void put_columns(const qkv_run *r, const qkv_reading *s, qkv_buf *out) {
+static void put_columns(const qkv_corpus *c, const qkv_reading *s, qkv_buf *out) {
     static const char *const labelled[QKV_ROLES] = {"label", "text", "pair"},
                              *const rated[QKV_ROLES] = {"number", "text", "pair"},
                              *const parallel[QKV_ROLES] = {"label", "source", "target"};
-    const char *const *roles = r->corpus.shape == QKV_CORPUS_PARALLEL ? parallel
-                               : r->corpus.shape == QKV_CORPUS_RATED  ? rated
-                                                                      : labelled;
+    const char *const *roles = c->shape == QKV_CORPUS_PARALLEL ? parallel
+                               : c->shape == QKV_CORPUS_RATED  ? rated
+                                                               : labelled;
     if (s->separator)
         qkv_buf_puts(out, s->header ? "named in the first row" : "no names in the first row");
     for (int k = 0; k < QKV_ROLES; k++)
@@ -180,35 +181,36 @@ static bool read_alike(const qkv_reading *a, const qkv_reading *b) {
     return alike;
 }
 
-/* How `n` files were read, of which this is the first. */
-static qkv_status say_reading(qkv_run *r, const qkv_reading *s, size_t n) {
+/* How `n` files of a corpus were read, of which this is the first; they are for `what`. */
+static qkv_status say_reading(qkv_run *r, const qkv_corpus *c, size_t first, size_t n,
+                              const char *what) {
+    const qkv_reading *s = &c->readings.at[first];
     qkv_buf form = {0}, columns = {0}, unused = {0};
     put_path(r, &form, qkv_text_name(s->path));
     if (n > 1) qkv_buf_printf(&form, " and %zu more", n - 1);
     qkv_buf_printf(&form, ": %s", form_of(s));
     put_separator(s, &form);
     if (s->packed) qkv_buf_printf(&form, ", packed with %s", s->packed);
-    put_columns(r, s, &columns);
+    put_columns(c, s, &columns);
     put_unused(s, &unused);
-    qkv_status status = say(r, "read", &form);
+    qkv_status status = say(r, what, &form);
     const qkv_status second = say(r, "", &columns), third = say(r, "", &unused);
     return status != QKV_OK ? status : second != QKV_OK ? second : third;
 }
 
 /* Files that were read alike share their lines. */
-static qkv_status say_readings(qkv_run *r) {
-    const qkv_corpus *c = &r->corpus;
+static qkv_status say_readings(qkv_run *r, const qkv_corpus *c, const char *what) {
     for (size_t i = 0, n; i < c->readings.n; i += n) {
         const qkv_reading *s = &c->readings.at[i];
         for (n = 1; i + n < c->readings.n && read_alike(s, s + n);) n++;
-        QKV_TRY(say_reading(r, s, n));
+        QKV_TRY(say_reading(r, c, i, n, what));
     }
     return QKV_OK;
 }
 
 /* ---- what is in it ---- */
 
-static qkv_status say_rows(qkv_run *r, const qkv_survey *s) {
+static qkv_status say_rows(qkv_run *r, const qkv_survey *s, const char *what) {
     qkv_buf line = {0};
     put_count(&line, s->rows);
     qkv_buf_puts(&line, "; ");
@@ -222,7 +224,7 @@ static qkv_status say_rows(qkv_run *r, const qkv_survey *s) {
         qkv_buf_puts(&line, r->corpus.shape == QKV_CORPUS_RATED ? " of them with another number"
                                                                 : " of them with another label");
     }
-    return say(r, "rows", &line);
+    return say(r, what, &line);
 }
 
 static void put_quoted(qkv_buf *out, qkv_text text, int most) {
@@ -328,9 +330,9 @@ static qkv_status warn_alike(qkv_run *r, const qkv_survey *s) {
 
 static qkv_status say_all(qkv_run *r, const qkv_survey *s) {
     const qkv_corpus *c = &r->corpus;
-    QKV_TRY(say_readings(r));
+    QKV_TRY(say_readings(r, c, "read"));
     if (c->shape == QKV_CORPUS_STREAM) return QKV_OK;
-    QKV_TRY(say_rows(r, s));
+    QKV_TRY(say_rows(r, s, "rows"));
     if (c->shape == QKV_CORPUS_LABELLED) QKV_TRY(say_classes(r, s));
     if (c->shape == QKV_CORPUS_RATED) QKV_TRY(say_numbers(r, s));
     QKV_TRY(say_sample(r));
@@ -347,4 +349,40 @@ qkv_status qkv_run_understood(qkv_run *r) {
     const qkv_status status = say_all(r, &s);
     qkv_survey_free(&s);
     return status;
+}
+
+/* ---- what is validated on ---- */
+
+/* Classes that no row has, since nothing is then known of them. */
+static qkv_status say_missing(qkv_run *r) {
+    enum { NAMED = 5 };
+    const qkv_corpus *c = &r->valid_corpus;
+    const qkv_labels *labels = &r->corpus.labels;
+    qkv_buf line = {0};
+    int32_t missing = 0;
+    bool *has;
+    if (c->shape != QKV_CORPUS_LABELLED) return QKV_OK;
+    QKV_TRY_ALLOC(has = qkv_zalloc((size_t)labels->n + 1, sizeof *has));
+    for (size_t i = 0; i < c->n; i++)
+        if (c->rows[i].label >= 0) has[c->rows[i].label] = true;
+    for (int32_t k = 0; k < labels->n; k++) {
+        if (has[k]) continue;
+        if (missing++ < NAMED) {
+            qkv_buf_puts(&line, missing > 1 ? ", " : "no row of ");
+            put_quoted(&line, text_of(labels->names[k]), SHOWN);
+        }
+    }
+    if (missing > NAMED) qkv_buf_printf(&line, " and %d more classes", missing - NAMED);
+    qkv_free(has);
+    return say(r, "", &line);
+}
+
+qkv_status qkv_run_understood_valid(qkv_run *r) {
+    qkv_survey s;
+    QKV_TRY(say_readings(r, &r->valid_corpus, "valid"));
+    if (r->valid_corpus.shape == QKV_CORPUS_STREAM) return QKV_OK;
+    QKV_TRY(qkv_survey_make(&r->valid_corpus, &s));
+    const qkv_status status = say_rows(r, &s, "");
+    qkv_survey_free(&s);
+    return status == QKV_OK ? say_missing(r) : status;
 }

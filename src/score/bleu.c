@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { HYP, REF, MATCH, TOTAL = MATCH + QKV_BLEU_ORDERS }; /* where the sums are */
+
 void qkv_bleu_free(qkv_bleu *b) {
     qkv_score_words_free(&b->words);
 }
@@ -38,26 +40,27 @@ qkv_status qkv_bleu_add(qkv_bleu *b, qkv_text hyp, const qkv_text *refs, size_t 
     for (size_t i = 0; i <= n_refs; i++) sequences[i] = qkv_score_words_line(&b->words, i);
     int64_t match[QKV_BLEU_ORDERS];
     QKV_TRY(qkv_ngrams_match(&b->words, sequences, n_refs + 1, QKV_BLEU_ORDERS, match));
+    b->line[HYP] = sequences[0].n;
+    b->line[REF] = nearest(sequences, n_refs + 1);
     for (int k = 0; k < QKV_BLEU_ORDERS; k++) {
-        b->match[k] += match[k];
-        b->total[k] += sequences[0].n > k ? sequences[0].n - k : 0;
+        b->line[MATCH + k] = (double)match[k];
+        b->line[TOTAL + k] = sequences[0].n > k ? sequences[0].n - k : 0;
     }
-    b->hyp_len += sequences[0].n;
-    b->ref_len += nearest(sequences, n_refs + 1);
+    for (int k = 0; k < QKV_BLEU_SUMS; k++) b->sum[k] += b->line[k];
     return QKV_OK;
 }
 
-qkv_bleu_score qkv_bleu_result(const qkv_bleu *b) {
+qkv_bleu_score qkv_bleu_of(const double *sums) {
     qkv_bleu_score r = {.penalty = 1};
-    if (b->hyp_len < b->ref_len)
-        r.penalty = b->hyp_len ? exp(1 - (double)b->ref_len / (double)b->hyp_len) : 0;
-    if (b->match[0] == 0) return r; /* then no order has a match */
+    if (sums[HYP] < sums[REF]) r.penalty = sums[HYP] > 0 ? exp(1 - sums[REF] / sums[HYP]) : 0;
+    if (sums[MATCH] == 0) return r; /* then no order has a match */
     double sum = 0, part = 1;
     for (int k = 0; k < QKV_BLEU_ORDERS; k++) {
+        const double match = sums[MATCH + k], total = sums[TOTAL + k];
         /* No line has k + 1 words: sacrebleu gives 0, and so do we. */
-        if (b->total[k] == 0) return r;
-        if (b->match[k] == 0) part /= 2;
-        r.precision[k] = 100 * (b->match[k] ? (double)b->match[k] : part) / (double)b->total[k];
+        if (total == 0) return r;
+        if (match == 0) part /= 2;
+        r.precision[k] = 100 * (match > 0 ? match : part) / total;
         sum += log(r.precision[k]);
     }
     r.score = r.penalty * exp(sum / QKV_BLEU_ORDERS);

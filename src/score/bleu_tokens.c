@@ -47,6 +47,21 @@ static bool is_any(int32_t cp) {
     return true;
 }
 
+/* What sacrebleu's zh takes for Chinese. Its ranges beyond the first plane are written with escapes
+ * of four digits, so that they say U+2001 … U+2A6D (dashes, quotes, arrows) and U+2F81 … U+2FA1;
+ * figures are the same only with these. */
+static bool is_chinese(int32_t cp) {
+    static const struct {
+        int32_t from, to;
+    } ranges[] = {{0x2001, 0x2A6D}, {0x2E80, 0x2EFF}, {0x2F00, 0x2FDF}, {0x2FF0, 0x303F},
+                  {0x3100, 0x312F}, {0x31A0, 0x31BF}, {0x31C0, 0x31EF}, {0x3200, 0x33FF},
+                  {0x3400, 0x4DB5}, {0x4E00, 0x9FBB}, {0xF900, 0xFA2D}, {0xFA30, 0xFA6A},
+                  {0xFA70, 0xFAD9}, {0xFE10, 0xFE1F}, {0xFE30, 0xFE4F}, {0xFF00, 0xFFEF}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (cp >= ranges[i].from && cp <= ranges[i].to) return true;
+    return false;
+}
+
 /* ---- the table ---- */
 
 typedef struct rule {
@@ -61,11 +76,11 @@ typedef struct replacement {
 static const replacement escapes[] = {{"<skipped>", ""}, {"-\n", ""},    {"\n", " "},
                                       {"&quot;", "\""},  {"&amp;", "&"}, {"&lt;", "<"},
                                       {"&gt;", ">"},     {NULL, NULL}};
-static const rule rules_13a[] = {{is_mark, NULL, true, false, true},
-                                 {is_not_digit, is_stop, false, true, true},
-                                 {is_stop, is_not_digit, true, true, false},
-                                 {is_digit, is_dash, false, true, true},
-                                 {0}};
+/* 13a is what follows the first. */
+static const rule rules_zh[] = {
+    {is_chinese, NULL, true, false, true},      {is_mark, NULL, true, false, true},
+    {is_not_digit, is_stop, false, true, true}, {is_stop, is_not_digit, true, true, false},
+    {is_digit, is_dash, false, true, true},     {0}};
 static const rule rules_intl[] = {{is_not_number, is_punctuation, false, true, true},
                                   {is_punctuation, is_not_number, true, true, false},
                                   {is_symbol, NULL, true, false, true},
@@ -75,16 +90,18 @@ static const rule rules_none[] = {{0}};
 
 static const struct tokenisation {
     const replacement *replace; /* or NULL */
-    bool framed;                /* a blank at either end */
+    bool framed;                /* a blank at either end, */
+    bool bare;                  /* or none at the beginning */
     const rule *rules;          /* a row of zeros ends them */
 } table[QKV_BLEU_TOKENS] = {
-    [QKV_BLEU_13A] = {escapes, true, rules_13a},
-    [QKV_BLEU_INTL] = {NULL, false, rules_intl},
-    [QKV_BLEU_CHAR] = {NULL, false, rules_char},
-    [QKV_BLEU_NONE] = {NULL, false, rules_none},
+    [QKV_BLEU_13A] = {escapes, true, false, rules_zh + 1},
+    [QKV_BLEU_INTL] = {NULL, false, false, rules_intl},
+    [QKV_BLEU_CHAR] = {NULL, false, false, rules_char},
+    [QKV_BLEU_NONE] = {NULL, false, false, rules_none},
+    [QKV_BLEU_ZH] = {NULL, false, true, rules_zh},
 };
 
-const char *const qkv_bleu_token_names[] = {"13a", "intl", "char", "none", NULL};
+const char *const qkv_bleu_token_names[] = {"13a", "intl", "char", "zh", "none", NULL};
 
 /* ---- running it ---- */
 
@@ -144,6 +161,10 @@ static qkv_status prepare(const struct tokenisation *t, qkv_text line, qkv_score
     QKV_TRY(qkv_score_decode((qkv_text){w->text.data, w->text.len}, w->from.at + t->framed, &n));
     if (t->framed) w->from.at[n + 1] = ' ';
     w->from.n = n + (t->framed ? 2 : 0);
+    size_t first = 0;
+    while (t->bare && first < n && qkv_score_is_space(w->from.at[first])) first++;
+    w->from.n -= first;
+    if (first) memmove(w->from.at, w->from.at + first, w->from.n * sizeof *w->from.at);
     return QKV_OK;
 }
 

@@ -8,11 +8,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { ORDERS = QKV_CHRF_CHARS + QKV_CHRF_WORDS };
-
-typedef struct counts {
-    int64_t hyp[ORDERS], ref[ORDERS], match[ORDERS];
-} counts;
+enum { ORDERS = QKV_CHRF_ORDERS, HYP = 0, REF = ORDERS, MATCH = 2 * ORDERS }; /* of the sums */
 
 void qkv_chrf_free(qkv_chrf *c) {
     qkv_score_words_free(&c->words);
@@ -21,13 +17,13 @@ void qkv_chrf_free(qkv_chrf *c) {
     c->chars.n = c->chars.cap = 0;
 }
 
-static double f_score(const counts *c, int orders) {
+double qkv_chrf_of(const double *sums, int word_orders) {
     double precision = 0, recall = 0;
     int used = 0;
-    for (int k = 0; k < orders; k++) {
-        if (c->hyp[k] == 0 || c->ref[k] == 0) continue;
-        precision += (double)c->match[k] / (double)c->hyp[k];
-        recall += (double)c->match[k] / (double)c->ref[k];
+    for (int k = 0; k < QKV_CHRF_CHARS + word_orders; k++) {
+        if (sums[HYP + k] == 0 || sums[REF + k] == 0) continue;
+        precision += sums[MATCH + k] / sums[HYP + k];
+        recall += sums[MATCH + k] / sums[REF + k];
         used++;
     }
     if (precision + recall == 0) return 0;
@@ -70,17 +66,18 @@ static qkv_status read_line(qkv_chrf *c, qkv_text line, size_t *begin) {
     return qkv_score_words_end_line(&c->words);
 }
 
-static void fill(counts *c, int at, int orders, const qkv_gram pair[2], const int64_t *match) {
+static void fill(double *line, int at, int orders, const qkv_gram pair[2], const int64_t *match) {
     for (int k = 0; k < orders; k++) {
-        const int64_t hyp = pair[0].n > k ? pair[0].n - k : 0;
-        c->ref[at + k] = pair[1].n > k ? pair[1].n - k : 0;
-        c->hyp[at + k] = c->ref[at + k] ? hyp : 0;
-        c->match[at + k] = match[k];
+        const int32_t hyp = pair[0].n > k ? pair[0].n - k : 0,
+                      ref = pair[1].n > k ? pair[1].n - k : 0;
+        line[REF + at + k] = ref;
+        line[HYP + at + k] = ref ? hyp : 0;
+        line[MATCH + at + k] = (double)match[k];
     }
 }
 
 /* One hypothesis, one reference: lines 0 and 1 of what was read. */
-static qkv_status count_pair(qkv_chrf *c, qkv_text hyp, qkv_text ref, counts *out) {
+static qkv_status count_pair(qkv_chrf *c, qkv_text hyp, qkv_text ref, double *out) {
     size_t begin[2];
     int64_t match[QKV_CHRF_CHARS];
     qkv_score_words_clear(&c->words);
@@ -104,28 +101,15 @@ static qkv_status count_pair(qkv_chrf *c, qkv_text hyp, qkv_text ref, counts *ou
 
 qkv_status qkv_chrf_add(qkv_chrf *c, qkv_text hyp, const qkv_text *refs, size_t n_refs) {
     if (n_refs < 1) return qkv_fail(QKV_USAGE, "a score needs a reference");
-    const int orders = QKV_CHRF_CHARS + c->word_orders;
-    counts best = {0};
     c->n_refs = n_refs;
     for (size_t i = 0; i < n_refs; i++) {
-        counts one = {0};
-        QKV_TRY(count_pair(c, hyp, refs[i], &one));
-        if (i == 0 || f_score(&one, orders) > f_score(&best, orders)) best = one;
+        double one[QKV_CHRF_SUMS] = {0};
+        QKV_TRY(count_pair(c, hyp, refs[i], one));
+        if (i == 0 || qkv_chrf_of(one, c->word_orders) > qkv_chrf_of(c->line, c->word_orders))
+            memcpy(c->line, one, sizeof one);
     }
-    for (int k = 0; k < orders; k++) {
-        c->hyp[k] += best.hyp[k];
-        c->ref[k] += best.ref[k];
-        c->match[k] += best.match[k];
-    }
+    for (int k = 0; k < QKV_CHRF_SUMS; k++) c->sum[k] += c->line[k];
     return QKV_OK;
-}
-
-double qkv_chrf_result(const qkv_chrf *c) {
-    counts sum;
-    memcpy(sum.hyp, c->hyp, sizeof sum.hyp);
-    memcpy(sum.ref, c->ref, sizeof sum.ref);
-    memcpy(sum.match, c->match, sizeof sum.match);
-    return f_score(&sum, QKV_CHRF_CHARS + c->word_orders);
 }
 
 void qkv_chrf_signature(const qkv_chrf *c, qkv_buf *out) {

@@ -184,7 +184,7 @@ qkv_tensor *qkv_tensor_reshape(qkv_tape *t, qkv_tensor *x, int64_t rows, int64_t
 /* ---- recording ---- */
 
 bool qkv_tape_records(const qkv_tape *t, qkv_tensor *const *in, size_t n) {
-    if (t->mode != QKV_TRAIN) return false;
+    if (t->mode == QKV_EVAL) return false;
     for (size_t i = 0; i < n; i++)
         if (in[i] && in[i]->wants_grad) return true;
     return false;

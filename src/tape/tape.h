@@ -41,7 +41,7 @@
  * parameter's is in the store, is only ever added to, and is zeroed by the optimiser. (An op that
  * is a `root`, a loss, makes gradients in forward.)
  *
- * What EVAL does differently (evaluation, decoding). Nothing is recorded: qkv_tape_records is
+ * What EVAL does differently (evaluation, decoding; TRACE is TRAIN without dropout). Nothing is recorded: qkv_tape_records is
  * false, so the op saves nothing for backward, makes arena tensors instead of BRIEF and KEPT ones,
  * and drops nothing out. A last reader may overwrite any tensor of the step (qkv_may_overwrite).
  * And the arena may be given back in the middle of a step (qkv_tape_rewind, see nn/residual.h):
@@ -147,7 +147,8 @@ typedef struct qkv_beside {
 
 typedef enum qkv_mode {
     QKV_TRAIN, /* record, drop out */
-    QKV_EVAL   /* neither */
+    QKV_EVAL,  /* neither */
+    QKV_TRACE  /* record, drop nothing: derivatives of a model in use */
 } qkv_mode;
 
 struct qkv_tape {

@@ -37,8 +37,7 @@ static qkv_tensor *loss(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec, co
 static qkv_status count(qkv_tape *t, qkv_model *m, const qkv_batch *b, qkv_tally *sum) {
     qkv_tensor *logits = qkv_model_classify(t, m, &b->src);
     QKV_TRY(qkv_tape_status(t));
-    qkv_task_count_classes(logits, b->targets, sum);
-    return QKV_OK;
+    return qkv_task_count_classes(logits, b, sum);
 }
 
 /* A classifier grows too sure of itself long before it grows worse, which raises its loss: so more

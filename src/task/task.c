@@ -137,20 +137,42 @@ qkv_status qkv_task_words(const qkv_tokenizer *tok, const qkv_task_spec *spec, b
 
 /* ---- counting ---- */
 
-void qkv_task_count_classes(qkv_tensor *logits, const int32_t *targets, qkv_tally *sum) {
+static int32_t likeliest(const real *p, int32_t n) {
+    int32_t best = 0;
+    for (int32_t k = 1; k < n; k++)
+        if (p[k] > p[best]) best = k;
+    return best;
+}
+
+/* The sequence of a target, which is that of the target before or a later one. */
+static int32_t sequence_of(const qkv_batch *b, int64_t target, int32_t s) {
+    if (!b->target_rows) return (int32_t)target;
+    while (b->target_rows[target] >= b->src.layout.start[s + 1]) s++;
+    return s;
+}
+
+qkv_status qkv_task_count_classes(qkv_tensor *logits, const qkv_batch *b, qkv_tally *sum) {
     qkv_kern_get()->softmax(logits->data, logits->data, logits->rows, logits->cols);
-    for (int64_t i = 0; i < logits->rows; i++) {
+    for (int64_t i = 0, first = 0, s = 0; i < logits->rows; i++) {
         const real *p = logits->data + i * logits->ld;
-        const int32_t truth = targets[i];
-        int32_t answer = 0;
+        const int32_t truth = b->targets[i], answer = likeliest(p, sum->classes);
+        const int32_t own = sequence_of(b, i, (int32_t)s);
+        if (own != s) s = own, first = i;
+        const qkv_answer kept = {.example = sum->keep ? sum->examples[s] : 0,
+                                 .place = (int32_t)(i - first),
+                                 .truth = truth,
+                                 .answer = answer,
+                                 .p_truth = truth < 0 ? 0 : (float)p[truth],
+                                 .p_answer = (float)p[answer]};
+        if (sum->keep && !QKV_PUSH(sum->answers, kept)) return QKV_FAILED;
         sum->n_targets++;
+        sum->n_unknown += truth < 0;
         if (truth < 0) continue;
-        for (int32_t k = 1; k < sum->classes; k++)
-            if (p[k] > p[answer]) answer = k;
         sum->confusion[truth * sum->classes + answer]++;
         sum->n_right += truth == answer;
         sum->loss -= log(fmax((double)p[truth], 1e-30));
     }
+    return QKV_OK;
 }
 
 /* ---- batches ---- */
@@ -244,6 +266,7 @@ qkv_status qkv_task_count(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
         qkv_batch batch = {.n_sequences = n};
         task->assemble(t, spec, b, examples, n, &batch);
         QKV_TRY(qkv_tape_status(t));
+        sum->examples = examples;
         QKV_TRY(task->count(t, m, &batch, sum));
     } else {
         qkv_loss_out out;

@@ -63,12 +63,24 @@ typedef struct qkv_frame {
     int32_t before, after;
 } qkv_frame;
 
+/* What was answered to one target, for those who look at answers singly. */
+typedef struct qkv_answer {
+    int64_t example;
+    int32_t place;         /* which of the example's targets, from 0 */
+    int32_t truth, answer; /* classes; truth −1: a label that the model does not know */
+    float p_truth, p_answer;
+} qkv_answer;
+
 /* Answers counted over batches, when a model is evaluated. */
 typedef struct qkv_tally {
-    double loss; /* Σ over targets */
+    double loss; /* Σ over targets whose label is known */
     int64_t n_right, n_targets;
+    int64_t n_unknown;  /* targets whose label is not: never right, and no part of the loss */
     int64_t *confusion; /* of a head of classes: [truth][answer], else NULL */
     int32_t classes;
+    bool keep;                     /* keep the answers too, */
+    QKV_VEC(qkv_answer) answers;   /* in the order of the batches */
+    const int64_t *examples;       /* of the batch at hand */
     QKV_VEC(double) truth, answer; /* of a head of one number, as in the data */
 } qkv_tally;
 
@@ -145,9 +157,10 @@ qkv_status qkv_task_count(qkv_tape *t, qkv_model *m, const qkv_task_spec *spec,
 
 /* ---- for the tasks ---- */
 
-/* Counts the answers that logits (n rows of sum->classes) give to n targets. A target of −1 is a
- * label that the model does not know: no answer is right. Logits become probabilities. */
-void qkv_task_count_classes(qkv_tensor *logits, const int32_t *targets, qkv_tally *sum);
+/* Counts the answers that logits (n rows of sum->classes) give to the batch's n targets: one for
+ * each sequence, or for each of its target_rows. A target of −1 is a label that the model does not
+ * know: no answer is right. Logits become probabilities. */
+qkv_status qkv_task_count_classes(qkv_tensor *logits, const qkv_batch *b, qkv_tally *sum);
 
 /* Lays sequences out one after another: `extra` rows more for each than side `side` has. Returns
  * the ids to be filled (out->ids) and sets layout and rows; NULL after an error on the tape. */

@@ -9,6 +9,7 @@ struct qkv_idle {
     pthread_mutex_t lock;
     QKV_VEC(qkv_tape *) tapes;
     qkv_session *session; /* of a decoder */
+    qkv_model *plain;     /* of a quantized model */
     size_t n_cut;         /* texts that were too long */
 };
 
@@ -28,6 +29,7 @@ void qkv_idle_free(struct qkv_idle *p) {
     for (size_t i = 0; i < p->tapes.n; i++) drop_tape(p->tapes.at[i]);
     qkv_free(p->tapes.at);
     qkv_session_free(p->session);
+    qkv_model_free(p->plain);
     pthread_mutex_destroy(&p->lock);
     qkv_free(p);
 }
@@ -50,6 +52,18 @@ void qkv_text_model_give_tape(const qkv_text_model *m, qkv_tape *t) {
     const bool kept = QKV_PUSH(m->idle->tapes, t);
     pthread_mutex_unlock(&m->idle->lock);
     if (!kept) drop_tape(t);
+}
+
+qkv_status qkv_text_model_plain(const qkv_text_model *m, qkv_model **out) {
+    struct qkv_idle *p = m->idle;
+    qkv_status status = QKV_OK;
+    *out = m->model;
+    if (!qkv_model_is_quantized(m->model)) return QKV_OK;
+    pthread_mutex_lock(&p->lock);
+    if (!p->plain) status = qkv_model_plain(m->model, &p->plain);
+    *out = p->plain;
+    pthread_mutex_unlock(&p->lock);
+    return status;
 }
 
 void qkv_text_model_count_cut(const qkv_text_model *m, size_t n) {

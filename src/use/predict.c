@@ -31,8 +31,7 @@ static qkv_status frame(qkv_encoding *e, int32_t id, bool before, bool offsets) 
     return QKV_OK;
 }
 
-/* The two texts of a pair, which have a TAB between them. */
-static qkv_status split_pair(qkv_text pair, qkv_text *first, qkv_text *second) {
+qkv_status qkv_pair_split(qkv_text pair, qkv_text *first, qkv_text *second) {
     const char *tab = pair.len ? memchr(pair.data, '\t', pair.len) : NULL;
     if (!tab)
         return qkv_fail(QKV_USAGE, "no TAB: this model reads pairs of texts, first<TAB>second");
@@ -47,7 +46,7 @@ static qkv_status encode_pairs(const qkv_text_model *m, const qkv_text *texts, s
     qkv_text *parts = qkv_alloc((2 * n + 1) * sizeof *parts);
     if (!parts) return QKV_FAILED;
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        status = split_pair(texts[i], &parts[i], &parts[n + i]);
+        status = qkv_pair_split(texts[i], &parts[i], &parts[n + i]);
         if (status != QKV_OK && n > 1) status = qkv_fail_in(status, "text %zu of %zu", i + 1, n);
     }
     if (status == QKV_OK) status = qkv_encode_rows(m->tokenizer, parts, parts + n, n, options, out);
@@ -100,7 +99,7 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, qkv_use_texts
                                    .e = &e[i],
                                    .to = (int64_t)e[i].n,
                                    .trees = &m->trees};
-            if (m->pairs) QKV_TRY(split_pair(texts.at[i], &s.text, &s.second));
+            if (m->pairs) QKV_TRY(qkv_pair_split(texts.at[i], &s.text, &s.second));
             int32_t *own = qkv_tape_alloc(t, NULL, (size_t)qkv_column_room(c, &s) * sizeof *own);
             if (!own) break;
             QKV_TRY(qkv_column_make(c, &s, own, &cells[i].n));
@@ -115,19 +114,16 @@ qkv_status qkv_texts_columns(qkv_tape *t, const qkv_text_model *m, qkv_use_texts
 typedef struct job {
     const qkv_text_model *m;
     qkv_use_texts texts;
-    const qkv_encoding *e;
-    const size_t *first; /* row of the result; n + 1; NULL: one row per text */
     size_t n;
     qkv_rows_fn rows;
-    size_t width;
-    float *out;
+    qkv_use_rows to;
     size_t *start;   /* batch i is the texts start[i] … start[i + 1] − 1 */
     qkv_queue queue; /* of batches */
 } job;
 
 static qkv_status run_batch(qkv_tape *t, const job *j, size_t i) {
     const size_t from = j->start[i], n = j->start[i + 1] - from;
-    const qkv_encoding *e = j->e + from;
+    const qkv_encoding *e = j->to.e + from;
     qkv_tape_begin(t, QKV_EVAL, 0, 0);
     size_t rows = 0;
     for (size_t row = 0; row < n; row++) rows += e[row].n;
@@ -146,13 +142,13 @@ static qkv_status run_batch(qkv_tape *t, const job *j, size_t i) {
     const qkv_tensor *y = j->rows(t, j->m->model, &batch);
     QKV_TRY(qkv_tape_status(t));
     for (int64_t row = 0; row < y->rows; row++)
-        if (qkv_kern_get()->first_not_finite(y->data + row * y->ld, (int64_t)j->width) >= 0)
+        if (qkv_kern_get()->first_not_finite(y->data + row * y->ld, (int64_t)j->to.width) >= 0)
             return qkv_fail(QKV_NUMERIC,
                             "an answer is not finite: the model's numbers grow out of range with "
                             "this text; its training diverged");
-    float *out = j->out + (j->first ? j->first[from] : from) * j->width;
+    float *out = j->to.out + (j->to.first ? j->to.first[from] : from) * j->to.width;
     for (int64_t row = 0; row < y->rows; row++)
-        for (size_t c = 0; c < j->width; c++) *out++ = (float)y->data[row * y->ld + (int64_t)c];
+        for (size_t c = 0; c < j->to.width; c++) *out++ = (float)y->data[row * y->ld + (int64_t)c];
     return QKV_OK;
 }
 
@@ -161,8 +157,8 @@ static qkv_status cut(job *j) {
     for (size_t from = 0; from < j->n;) {
         size_t filled = 0;
         j->start[j->queue.n++] = from;
-        do filled += j->e[from++].n;
-        while (from < j->n && filled + j->e[from].n <= BATCH_TOKENS);
+        do filled += j->to.e[from++].n;
+        while (from < j->n && filled + j->to.e[from].n <= BATCH_TOKENS);
     }
     j->start[j->queue.n] = j->n;
     return QKV_OK;
@@ -186,11 +182,17 @@ static qkv_status run_all(job *j) {
     return status;
 }
 
-static qkv_status number_rows(job *j, size_t **first) {
-    if (!j->texts.words) return QKV_OK;
-    QKV_TRY_ALLOC(*first = qkv_zalloc(j->n + 1, sizeof **first));
-    for (size_t i = 0; i < j->n; i++) (*first)[i + 1] = (*first)[i] + j->texts.words[i].n;
-    j->first = *first;
+qkv_status qkv_rows_of_encodings(const qkv_text_model *m, qkv_use_texts texts, size_t n,
+                                 qkv_rows_fn rows, const qkv_use_rows *to) {
+    job j = {.m = m, .texts = texts, .n = n, .rows = rows, .to = *to};
+    return n ? run_all(&j) : QKV_OK;
+}
+
+/* One row per word, where the texts have words. */
+static qkv_status number_words(qkv_use_texts texts, size_t n, size_t **first) {
+    if (!texts.words) return QKV_OK;
+    QKV_TRY_ALLOC(*first = qkv_zalloc(n + 1, sizeof **first));
+    for (size_t i = 0; i < n; i++) (*first)[i + 1] = (*first)[i] + texts.words[i].n;
     return QKV_OK;
 }
 
@@ -202,9 +204,9 @@ qkv_status qkv_rows_of_texts(const qkv_text_model *m, qkv_use_texts texts, size_
     qkv_encoding *e = qkv_zalloc(n, sizeof *e);
     qkv_status status =
         e ? qkv_texts_encode(m, texts.at, n, wanted & QKV_COLUMNS_BY_PLACE, e) : QKV_FAILED;
-    job j = {.m = m, .texts = texts, .e = e, .n = n, .rows = rows, .width = width, .out = out};
-    if (status == QKV_OK) status = number_rows(&j, &first);
-    if (status == QKV_OK) status = run_all(&j);
+    if (status == QKV_OK) status = number_words(texts, n, &first);
+    if (status == QKV_OK)
+        status = qkv_rows_of_encodings(m, texts, n, rows, &(qkv_use_rows){e, first, width, out});
     qkv_free(first);
     qkv_encodings_free(e, n);
     return status;

@@ -9,21 +9,15 @@
 
 /* ---- parts ---- */
 
-/* The texts as the model gets them: whole, or in parts. */
-typedef struct parts {
-    QKV_VEC(qkv_text) text;
-    QKV_VEC(qkv_text_words) words;
-    qkv_arena memory; /* words of parts, counted from the part's beginning */
-} parts;
-
-static void parts_free(parts *p) {
+void qkv_tag_parts_free(qkv_tag_parts *p) {
     qkv_free(p->text.at);
     qkv_free(p->words.at);
     qkv_arena_free(&p->memory);
 }
 
 /* Words [from, to) of a text as a text of their own. */
-static qkv_status add_part(parts *p, qkv_text text, qkv_text_words words, size_t from, size_t to) {
+static qkv_status add_part(qkv_tag_parts *p, qkv_text text, qkv_text_words words, size_t from,
+                           size_t to) {
     const uint32_t begin = words.at[from].begin, end = words.at[to - 1].end;
     qkv_text_word *own = qkv_arena_alloc(&p->memory, (to - from) * sizeof *own);
     if (!own) return QKV_FAILED;
@@ -36,7 +30,8 @@ static qkv_status add_part(parts *p, qkv_text text, qkv_text_words words, size_t
 }
 
 /* As many words as fit; a single word of more tokens than the model reads is cut by it. */
-static qkv_status add_text(const qkv_text_model *m, parts *p, qkv_text text, qkv_text_words words) {
+qkv_status qkv_tag_cut(const qkv_text_model *m, qkv_text text, qkv_text_words words,
+                       qkv_tag_parts *p) {
     const int64_t max_len = qkv_model_config(m->model)->max_len;
     const size_t most = max_len > 2 ? (size_t)max_len - 2 : 1; /* room for marks */
     qkv_encoding e = {0};
@@ -127,16 +122,16 @@ qkv_status qkv_tag_words(const qkv_text_model *m, const qkv_text *texts,
     size_t all = 0;
     for (size_t i = 0; i < n; i++) all += words[i].n;
     float *p = qkv_alloc((all * k + 1) * sizeof *p);
-    parts cut = {0};
+    qkv_tag_parts cut = {0};
     qkv_arena_init(&cut.memory);
     qkv_status status = p ? QKV_OK : QKV_FAILED;
     for (size_t i = 0; i < n && status == QKV_OK; i++)
-        if (words[i].n) status = add_text(m, &cut, texts[i], words[i]);
+        if (words[i].n) status = qkv_tag_cut(m, texts[i], words[i], &cut);
     if (status == QKV_OK)
         status = qkv_rows_of_texts(m, (qkv_use_texts){cut.text.at, cut.words.at}, cut.text.n,
                                    tag_rows, k, p);
     if (status == QKV_OK) status = choose_all(m, p, words, n, probability);
-    parts_free(&cut);
+    qkv_tag_parts_free(&cut);
     qkv_free(p);
     return status;
 }
@@ -152,28 +147,42 @@ typedef struct request {
     size_t *first;
 } request;
 
-/* Text i: its words, and the text that has a blank between them. */
-static qkv_status spell(request *r, size_t i, qkv_text text, bool blanks) {
-    qkv_word_list list = {0};
-    qkv_status status = qkv_words_split(text, blanks, &list);
-    size_t room = list.n, len = 0;
-    for (size_t k = 0; k < list.n; k++) room += list.at[k].end - list.at[k].begin;
-    char *joined = qkv_arena_alloc(&r->memory, room + 1);
-    qkv_text_word *own = qkv_arena_alloc(&r->memory, list.n * sizeof *own);
-    if (status == QKV_OK && (!joined || !own)) status = QKV_FAILED;
-    for (size_t k = 0; k < list.n && status == QKV_OK; k++) {
-        const qkv_text_word w = list.at[k];
+qkv_status qkv_tag_spell(qkv_text text, bool blanks, qkv_arena *memory, qkv_spelled *out) {
+    *out = (qkv_spelled){0};
+    if (text.len >= UINT32_MAX)
+        return qkv_fail(QKV_USAGE, "tag: a text of %zu bytes; cut it into parts", text.len);
+    QKV_TRY(qkv_words_split(text, blanks, &out->places));
+    const qkv_word_list *list = &out->places;
+    size_t room = list->n, len = 0;
+    for (size_t k = 0; k < list->n; k++) room += list->at[k].end - list->at[k].begin;
+    char *joined = qkv_arena_alloc(memory, room + 1);
+    qkv_text_word *own = qkv_arena_alloc(memory, list->n * sizeof *own);
+    if (!joined || !own) return QKV_FAILED;
+    for (size_t k = 0; k < list->n; k++) {
+        const qkv_text_word w = list->at[k];
         if (k) joined[len++] = ' ';
         own[k] = (qkv_text_word){(uint32_t)len, (uint32_t)len + w.end - w.begin, -1};
         memcpy(joined + len, text.data + w.begin, w.end - w.begin);
         len += w.end - w.begin;
+    }
+    out->text = (qkv_text){joined, len};
+    out->words = (qkv_text_words){own, list->n};
+    return QKV_OK;
+}
+
+/* Text i. */
+static qkv_status spell(request *r, size_t i, qkv_text text, bool blanks) {
+    qkv_spelled s;
+    qkv_status status = qkv_tag_spell(text, blanks, &r->memory, &s);
+    for (size_t k = 0; k < s.words.n && status == QKV_OK; k++) {
+        const qkv_text_word w = s.places.at[k];
         if (!QKV_PUSH(r->found, ((qkv_tag_word){.begin = w.begin, .end = w.end})))
             status = QKV_FAILED;
     }
-    r->texts[i] = (qkv_text){joined, len};
-    r->words[i] = (qkv_text_words){own, list.n};
+    r->texts[i] = s.text;
+    r->words[i] = s.words;
     r->first[i + 1] = r->found.n;
-    qkv_free(list.at);
+    qkv_free(s.places.at);
     return status;
 }
 
@@ -183,11 +192,7 @@ static qkv_status tag_all(const qkv_text_model *m, request *r, const qkv_text *t
     r->words = qkv_arena_alloc(&r->memory, n * sizeof *r->words);
     QKV_TRY_ALLOC(r->first = qkv_zalloc(n + 1, sizeof *r->first));
     if (!r->texts || !r->words) return QKV_FAILED;
-    for (size_t i = 0; i < n; i++) {
-        if (texts[i].len >= UINT32_MAX)
-            return qkv_fail(QKV_USAGE, "tag: a text of %zu bytes; cut it into parts", texts[i].len);
-        QKV_TRY(spell(r, i, texts[i], blanks));
-    }
+    for (size_t i = 0; i < n; i++) QKV_TRY(spell(r, i, texts[i], blanks));
     r->probability = qkv_arena_alloc(&r->memory, (r->found.n + 1) * sizeof *r->probability);
     if (!r->probability) return QKV_FAILED;
     QKV_TRY(qkv_tag_words(m, r->texts, r->words, n, r->probability));

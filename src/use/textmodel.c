@@ -35,6 +35,14 @@ bool qkv_text_model_pairs(const qkv_text_model *m) {
     return m->pairs;
 }
 
+int64_t qkv_text_model_max_len(const qkv_text_model *m) {
+    return qkv_config_longest(qkv_model_config(m->model));
+}
+
+qkv_status qkv_text_model_set_max_len(qkv_text_model *m, int64_t tokens) {
+    return qkv_model_read_up_to(m->model, tokens);
+}
+
 /* ---- opening ---- */
 
 static qkv_status check_vocabulary(const qkv_text_model *m, const qkv_config *config,

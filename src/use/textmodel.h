@@ -28,6 +28,10 @@ void qkv_idle_free(struct qkv_idle *p);
 qkv_status qkv_text_model_take_tape(const qkv_text_model *m, qkv_tape **out);
 void qkv_text_model_give_tape(const qkv_text_model *m, qkv_tape *t);
 
+/* The model whose derivatives can be taken: its own, or where that is quantized another with the
+ * same weights as reals, which is made when it is first asked for. */
+qkv_status qkv_text_model_plain(const qkv_text_model *m, qkv_model **out);
+
 /* Counts texts that were cut; see qkv_text_model_cut. */
 void qkv_text_model_count_cut(const qkv_text_model *m, size_t n);
 

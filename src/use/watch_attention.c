@@ -144,17 +144,29 @@ static const char **target_names(looking *l, bool written) {
     return name ? names : NULL;
 }
 
+/* Says what to use instead. */
+static qkv_status no_attention(const qkv_text_model *m) {
+    const qkv_config *c = qkv_model_config(m->model);
+    const char *layers = c->arch == QKV_ARCH_LSTM ? "LSTMs" : "GRUs";
+    const qkv_shape shape = qkv_task_of(c)->shape;
+    if (qkv_has_labels(shape) || qkv_is_pooled(shape))
+        return qkv_fail(QKV_USAGE,
+                        "this model has no attention: its layers are %s; `qkv %s DIR --explain` "
+                        "shows what each word added to its answer",
+                        layers, qkv_text_model_task(m));
+    return qkv_fail(QKV_USAGE,
+                    "this model has no attention: its layers are %s; train one with --arch "
+                    "transformer to see what it looks at",
+                    layers);
+}
+
 static qkv_status put_parts(looking *l, qkv_attention_parts *out) {
     const qkv_config *c = qkv_model_config(l->m->model);
     const qkv_shape shape = qkv_shape_of(c->task);
     const bool both = shape.encoder && shape.decoder, layered = c->arch == QKV_ARCH_TRANSFORMER;
     const size_t n = l->record.list.n,
                  in_encoder = shape.encoder && layered ? (size_t)c->encoder_layers : 0;
-    if (!n)
-        return qkv_fail(QKV_USAGE,
-                        "this model has no attention: its layers are %s; train one with --arch "
-                        "transformer to see what it looks at",
-                        c->arch == QKV_ARCH_LSTM ? "LSTMs" : "GRUs");
+    if (!n) return no_attention(l->m);
     QKV_TRY_ALLOC(out->at = qkv_arena_zalloc(l->arena, 3 * sizeof *out->at));
     const char **source = token_names(l, &l->text, &l->source);
     const char **read = both ? target_names(l, false) : source,

@@ -1,10 +1,11 @@
-"""Makes score_golden.h: BLEU and chrF of small texts, as sacrebleu counts them.
+"""Makes score_golden.h: BLEU, chrF and TER of small texts, and a paired bootstrap, as sacrebleu counts them.
 
 Run in tests/golden with sacrebleu installed: python make_score_golden.py > score_golden.h
 The texts are our own: several scripts, punctuation against digits and letters, entities, empty lines,
 white space of all kinds, lines shorter than the longest n-gram."""
 import random
 import sacrebleu
+from sacrebleu.significance import PairedTest
 
 HYP = [
     "The lamp by the window was lit at 7.30, not at 8,15.",
@@ -64,9 +65,38 @@ def texts(name, lines):
 
 def figures(hyp, refs):
     bleu = [sacrebleu.metrics.BLEU(tokenize=t).corpus_score(hyp, refs).score
-            for t in ("13a", "intl", "char", "none")]
+            for t in ("13a", "intl", "char", "zh", "none")]
     chrf = [sacrebleu.metrics.CHRF(word_order=w).corpus_score(hyp, refs).score for w in (0, 2)]
-    return bleu + chrf
+    return bleu + chrf + [sacrebleu.metrics.TER().corpus_score(hyp, refs).score]
+
+
+def moved(seed, n):
+    """A line of n words of few kinds, and the same with phrases moved, words lost, put in and changed."""
+    rng = random.Random(seed)
+    kinds = ["w%d" % i for i in range(rng.choice((4, 12, 40, 200)))]
+    ref = [rng.choice(kinds) for _ in range(n)]
+    hyp = list(ref)
+    for _ in range(rng.randrange(8)):
+        at, long, to = rng.randrange(n), rng.randrange(1, 13), rng.randrange(n)
+        phrase = hyp[at:at + long]
+        hyp[at:at + long] = []
+        hyp[to:to] = phrase
+    for _ in range(rng.randrange(1 + n // 4)):
+        at = rng.randrange(n)
+        hyp[at:at + rng.randrange(2)] = [rng.choice(kinds)] * rng.randrange(2)
+    if seed % 5 == 0:
+        hyp = hyp[:n // 3]
+    if seed % 7 == 0:
+        hyp = hyp + hyp[: n // 2] + hyp
+    return " ".join(hyp), " ".join(ref)
+
+
+def bootstrap():
+    metrics = {"BLEU": sacrebleu.metrics.BLEU(references=[REF]), "chrF2": sacrebleu.metrics.CHRF(references=[REF]),
+               "chrF2++": sacrebleu.metrics.CHRF(word_order=2, references=[REF]),
+               "TER": sacrebleu.metrics.TER(references=[REF])}
+    _, results = PairedTest([("hyp", HYP), ("second", SECOND)], metrics, None, "bs")()
+    return [v for k, v in results.items() if k != "System"]
 
 
 print("/* Made by make_score_golden.py with sacrebleu %s. */" % sacrebleu.__version__)
@@ -75,11 +105,23 @@ texts("hyp", HYP)
 texts("ref", REF)
 texts("second", SECOND)
 print("enum { LINES = %d };" % len(HYP))
-print("typedef struct golden { int from, n, refs; double figure[6]; } golden;")
-print("/* lines from … from + n − 1; BLEU 13a, intl, char, none; chrF2, chrF2++ */")
+print("typedef struct golden { int from, n, refs; double figure[8]; } golden;")
+print("/* lines from … from + n − 1; BLEU 13a, intl, char, zh, none; chrF2, chrF2++; TER */")
 print("static const golden goldens[] = {")
 for refs in (1, 2):
     for first, n in [(0, len(HYP))] + [(i, 1) for i in range(len(HYP))] + [(3, 5), (8, 4), (2, 2)]:
         h, r = HYP[first:first + n], [REF[first:first + n], SECOND[first:first + n]][:refs]
         print("    {%d, %d, %d, {%s}}," % (first, n, refs, ", ".join("%.10g" % f for f in figures(h, r))))
+print("};")
+pairs = [moved(seed, n) for seed, n in enumerate([1, 2, 3, 5, 8, 13, 20, 30, 30, 30, 40, 60, 60, 90, 130, 130, 200])]
+pairs += [("", "a b"), ("a b", ""), ("ΟΔΟΣ ΟΔΟΣ. İx STRASSE ẞ", "οδος οδος. i\u0307x strasse ß")]
+texts("moved_hyp", [h for h, _ in pairs])
+texts("moved_ref", [r for _, r in pairs])
+print("/* TER of each of these lines */")
+print("static const double moved_ter[] = {%s};" % ", ".join(
+    "%.10g" % sacrebleu.metrics.TER().corpus_score([h], [[r]]).score for h, r in pairs))
+print("/* paired bootstrap of `second` against `hyp`: mean and half of the interval of either, p; by figure */")
+print("static const double paired[4][5] = {")
+for base, system in bootstrap():
+    print("    {%s}," % ", ".join("%.10g" % x for x in (base.mean, base.ci, system.mean, system.ci, system.p_value)))
 print("};")
