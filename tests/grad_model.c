@@ -113,7 +113,7 @@ static void test_heads(void **state) {
 /* What models of other programs ask for. */
 static void test_foreign_settings(void **state) {
     static const char *const settings[] = {
-        "task=lm norm=both norm_kind=rms logit_cap=2",
+        "task=lm norm_after=true norm_kind=rms logit_cap=2",
         "task=lm layers=2 parallel=true position=rope rope_width=2 rope_pairing=halves",
         "task=lm qk_norm=true kv_heads=1 position=rope score_scale=0.4",
         "task=lm layers=3 position=rope attention=local window=1 full_every=3 full_at=1 "
@@ -123,7 +123,7 @@ static void test_foreign_settings(void **state) {
         "segments=2",
         "task=classify position=learned position_bias=true t5_buckets=8 t5_distance=4 pooler=gelu",
         "task=mlm d_embedding=4 head_transform=true head_bias=true",
-        "task=translate norm=both",
+        "task=translate norm_after=true",
     };
     (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) check(settings[i]);

@@ -240,7 +240,7 @@ static qkv_status settle_gemma3(qkv_json_at at, qkv_config *config, qkv_family_f
 const qkv_family qkv_family_gemma3 = {
     .name = "Gemma 3",
     .types = "gemma3_text",
-    .settings = LLAMA_SETTINGS "embedding_scale=true qk_norm=true norm=both window=511 "
+    .settings = LLAMA_SETTINGS "embedding_scale=true qk_norm=true norm_after=true window=511 "
                                "attention=local",
     .prefix = "model.",
     .tensors = {around, apart, norms_around, head_norms_from_one},

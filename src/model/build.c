@@ -11,7 +11,7 @@
 /* What feeds the residual stream of L layers is made smaller, so that the sum of all keeps its size
  * (GPT-2). Post-norm stacks norm after every sum and need none of it. */
 static double residual_gain(const qkv_config *c, int64_t layers, int parts) {
-    return c->norm != QKV_NORM_POST ? 1 / sqrt((double)(parts * layers)) : 1;
+    return c->norm == QKV_NORM_PRE ? 1 / sqrt((double)(parts * layers)) : 1;
 }
 
 static qkv_position_spec position_spec(const qkv_config *c, bool causal, int64_t layers) {
@@ -51,8 +51,8 @@ static qkv_stack_spec stack_spec(const qkv_config *c, bool decoder, bool cross) 
     return (qkv_stack_spec){
         .layers = (int32_t)layers,
         .cross = cross,
-        .pre_norm = c->norm != QKV_NORM_POST,
-        .out_norm = c->norm == QKV_NORM_BOTH,
+        .pre_norm = c->norm == QKV_NORM_PRE,
+        .out_norm = c->norm_after,
         .parallel = c->parallel,
         .shared = c->share_layers,
         .bare_norm = !c->norm_bias,

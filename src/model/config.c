@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const char *const qkv_arch_names[] = {"transformer", "lstm", "gru", NULL};
-static const char *const qkv_norm_place_names[] = {"pre", "post", "both", NULL};
+static const char *const qkv_norm_place_names[] = {"pre", "post", NULL};
 const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
 static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", "gelu", NULL};
 
@@ -76,7 +76,7 @@ static void derive(qkv_config *c) {
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (c->embedding_dropout < 0) c->embedding_dropout = c->dropout;
     if (c->init == QKV_INIT_SCHEME_AUTO)
-        c->init = c->norm == QKV_NORM_POST ? QKV_INIT_SCHEME_XAVIER : QKV_INIT_SCHEME_NORMAL;
+        c->init = c->norm == QKV_NORM_PRE ? QKV_INIT_SCHEME_NORMAL : QKV_INIT_SCHEME_XAVIER;
 }
 
 static qkv_status check_transformer(const qkv_config *c) {

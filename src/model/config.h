@@ -31,7 +31,7 @@ extern const char *const qkv_task_names[]; /* by qkv_config.task, NULL at the en
 qkv_shape qkv_shape_of(int task);
 
 typedef enum qkv_arch { QKV_ARCH_TRANSFORMER, QKV_ARCH_LSTM, QKV_ARCH_GRU } qkv_arch;
-typedef enum qkv_norm_place { QKV_NORM_PRE, QKV_NORM_POST, QKV_NORM_BOTH } qkv_norm_place;
+typedef enum qkv_norm_place { QKV_NORM_PRE, QKV_NORM_POST } qkv_norm_place;
 extern const char *const qkv_pool_names[]; /* by qkv_pool_kind */
 typedef enum qkv_pooler {
     QKV_POOLER_NONE,

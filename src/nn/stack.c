@@ -10,6 +10,8 @@
 static qkv_status check_settings(const qkv_stack_spec *spec) {
     if (spec->parallel && (spec->cross || !spec->pre_norm || spec->out_norm))
         return qkv_fail(QKV_USAGE, "parallel=true is for norm=pre and no cross-attention");
+    if (spec->out_norm && !spec->pre_norm)
+        return qkv_fail(QKV_USAGE, "norm_after=true is for norm=pre");
     if (spec->first_bare && (!spec->pre_norm || spec->parallel))
         return qkv_fail(QKV_USAGE, "first_norm=false is for norm=pre, one part after the other");
     if (spec->full_every && spec->full_at >= spec->full_every)
