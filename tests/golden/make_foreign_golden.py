@@ -85,6 +85,8 @@ CASES = {
                             T.GPTNeoXForCausalLM),
     'llama-linear': (T.LlamaConfig(rope_parameters=rope('linear'), **sized(DECODER, num_hidden_layers=1)),
                      T.LlamaForCausalLM),
+    'llama-dynamic': (T.LlamaConfig(rope_parameters=rope('dynamic'), **sized(DECODER, num_hidden_layers=1)),
+                      T.LlamaForCausalLM),
     'llama3': (T.LlamaConfig(rope_parameters=rope('llama3', low_freq_factor=1.0, high_freq_factor=4.0,
                                                   original_max_position_embeddings=8), **sized(DECODER, head_dim=8)),
                T.LlamaForCausalLM),
