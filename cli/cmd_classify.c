@@ -20,7 +20,8 @@ static const cli_option options[] = {
      .value = "P",
      .min = 0,
      .max = 1,
-     .help = "only classes with at least this probability"},
+     .help = "only classes with at least this probability (of several labels a text: instead of "
+             "the model's own)"},
     {.name = "unknown",
      .kind = CLI_TEXT,
      .value = "NAME",
@@ -29,8 +30,8 @@ static const cli_option options[] = {
     {.name = "keep", .kind = CLI_FLAG, .help = "after a TAB, the line itself"},
     {.name = "json",
      .kind = CLI_FLAG,
-     .help = "one JSON object per line: label, probability; with --all or --top the classes with "
-             "their probabilities; with --keep text"},
+     .help = "one JSON object per line: label, probability (of several a text: labels); with --all "
+             "or --top the classes with their probabilities; with --keep text"},
     CLI_OPTION_EXPLAIN,
     CLI_OPTION_TREES,
     CLI_OPTION_PAIRS,
@@ -51,9 +52,8 @@ static size_t take_best(float *p, size_t n, float *value) {
 }
 
 /* Answer i to a line: the class, or what stands for none. */
-static void print_class(const cli_args *a, size_t i, const char *label, double p) {
-    const bool json = cli_flag(a, "json"), many = cli_flag(a, "all") || cli_given(a, "top");
-    if (!json) {
+static void print_class(const cli_args *a, size_t i, const char *label, double p, bool many) {
+    if (!cli_flag(a, "json")) {
         printf("%s%s\t%.4f", i ? "\t" : "", label, p);
         return;
     }
@@ -75,31 +75,42 @@ static size_t wanted(const cli_args *a, size_t classes) {
     return cli_flag(a, "all") || top > classes ? classes : top;
 }
 
-static void print_classes(const cli_args *a, const qkv_text_model *m, float *p) {
-    const size_t classes = count_classes(m), n = wanted(a, classes);
-    const double threshold = cli_given(a, "threshold") ? cli_real(a, "threshold") : 0;
+/* Is the answer a list, of any number of labels? So it is where a text may have several and nobody
+ * asks for a number of them. */
+static bool is_list(const cli_args *a, const qkv_text_model *m) {
+    return qkv_text_model_several(m) && !cli_flag(a, "all") && !cli_given(a, "top");
+}
+
+static void print_classes(const cli_args *a, const qkv_text_model *m, float *p, bool many) {
+    const bool list = is_list(a, m);
+    const size_t classes = count_classes(m), n = list ? classes : wanted(a, classes);
+    const double threshold = cli_given(a, "threshold") ? cli_real(a, "threshold")
+                             : list                    ? qkv_text_model_threshold(m)
+                                                       : 0;
     for (size_t i = 0; i < n; i++) {
         float value;
         const char *label = qkv_text_model_label(m, take_best(p, classes, &value));
-        if ((double)value < threshold && i) break;
-        if ((double)value < threshold) label = cli_text(a, "unknown");
-        print_class(a, i, label, (double)value);
-        if ((double)value < threshold) break;
+        const bool under = (double)value < threshold;
+        if (under && (i || (list && !cli_given(a, "unknown")))) break;
+        if (under) label = cli_text(a, "unknown");
+        print_class(a, i, label, (double)value, many);
+        if (under) break;
     }
 }
 
 static void print_answer(const cli_args *a, const qkv_text_model *m, const qkv_text *line,
                          float *p) {
-    const bool json = cli_flag(a, "json"), keep = cli_flag(a, "keep"),
-               many = cli_flag(a, "all") || cli_given(a, "top");
+    const bool json = cli_flag(a, "json"), keep = cli_flag(a, "keep"), list = is_list(a, m),
+               many = list || cli_flag(a, "all") || cli_given(a, "top");
     if (json) putchar('{');
     if (json && keep) {
         fputs("\"text\":", stdout);
         cli_json_string(stdout, line->data, line->len);
-        fputs(many ? ",\"classes\":{" : ",", stdout);
+        putchar(',');
     }
-    print_classes(a, m, p);
-    if (json) fputs(keep && many ? "}}" : "}", stdout);
+    if (json && many && (list || keep)) fputs(list ? "\"labels\":{" : "\"classes\":{", stdout);
+    print_classes(a, m, p, many);
+    if (json) fputs(many && (list || keep) ? "}}" : "}", stdout);
     if (json || !keep) return;
     putchar('\t');
     fwrite(line->data, 1, line->len, stdout);
@@ -107,14 +118,16 @@ static void print_answer(const cli_args *a, const qkv_text_model *m, const qkv_t
 
 static int run(const cli_args *a) {
     cli_use_machine(a);
-    if (cli_given(a, "unknown") && !cli_given(a, "threshold"))
-        return cli_usage_error("--unknown names what stays under a threshold: --threshold P");
     static const char *const answers[] = {"all", "top", "threshold", "unknown", "keep", NULL};
     const int refused = cli_explain_check(a, answers);
     if (refused) return refused;
     qkv_text_model *m;
     qkv_status status = cli_open_model(a, &m);
     if (status != QKV_OK) return cli_fail(status);
+    if (cli_given(a, "unknown") && !cli_given(a, "threshold") && !qkv_text_model_several(m)) {
+        qkv_text_model_close(m);
+        return cli_usage_error("--unknown names what stays under a threshold: --threshold P");
+    }
     const cli_vectors v = {
         .width = count_classes(m), .compute = qkv_classify, .print = print_answer};
     status = qkv_classify(m, NULL, 0, NULL); /* is it a classifier? */
@@ -136,6 +149,8 @@ const cli_command command_classify = {
                 "qkv classify reviews --explain \"a fine film\"\n"
                 "qkv classify reviews --explain -o why.html < lines.txt\n",
     .about = "Prints label<TAB>probability for each line, or for each text that is an argument. A "
+             "model of several labels a text prints those over its threshold, TABs between, and an "
+             "empty line where there are none. A "
              "model of pairs reads first<TAB>second.",
     CLI_OPTIONS(options),
     .min_rest = 1,

@@ -124,13 +124,11 @@ static void print_json(const char *text, const qkv_generated *g, uint64_t seed) 
     printf(",\"seed\":%llu}", (unsigned long long)seed);
 }
 
-/* A seed short enough to be typed. Drawn where nothing repeats; said, so that it can be. */
-static uint64_t fresh_seed(bool matters) {
+/* A seed short enough to be typed, drawn where nothing repeats. */
+static uint64_t fresh_seed(void) {
     uint32_t seed = 0;
     if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) seed = (uint32_t)time(NULL);
-    seed %= 1000000000;
-    if (matters) cli_say(stderr, 5, "qkv: --seed %u repeats this", (unsigned)seed);
-    return seed;
+    return seed % 1000000000;
 }
 
 static qkv_status answer(const qkv_text_model *m, qkv_text prompt, qkv_generate_options *o,
@@ -206,8 +204,11 @@ static int run(const cli_args *a) {
     const qkv_status status = cli_open_model(a, &m);
     int code = status == QKV_OK ? 0 : cli_fail(status);
     if (status == QKV_OK) {
-        if (!cli_given(a, "seed")) o.seed = fresh_seed(o.temperature > 0);
+        const bool fresh = !cli_given(a, "seed");
+        if (fresh) o.seed = fresh_seed();
         code = answer_all(m, &o, a);
+        if (fresh && code == 0 && o.temperature > 0)
+            cli_say(stderr, 5, "qkv: --seed %u repeats this", (unsigned)o.seed);
         qkv_text_model_close(m);
     }
     free(words);

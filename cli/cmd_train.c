@@ -157,7 +157,7 @@ const cli_command command_train = {
              "from there and ends with the same bits as a run never stopped.",
     CLI_OPTIONS(options),
     .keys = CLI_KEYS_TRAINING | CLI_KEYS_MODEL,
-    .no_keys = "task classes pairs", /* from the command and from the data */
+    .no_keys = "task classes pairs several", /* from the command and from the data */
     .first = qkv_task_row,
     .everyday = "train valid out init minutes epochs tokenizer",
     .max_rest = 1,

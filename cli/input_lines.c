@@ -1,4 +1,5 @@
 #include "input_lines.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -96,6 +97,9 @@ static bool read_some(cli_lines *l, int fd) {
 }
 
 bool cli_lines_next(cli_lines *l, int fd) {
+    if (!l->begun && isatty(fd)) /* who sits there should know that it is their turn */
+        cli_say(stderr, 5, "qkv: a text per line, please; Ctrl-D ends (or: qkv … < FILE)");
+    l->begun = true;
     l->n = 0;
     if (l->used) memmove(l->data, l->data + l->used, l->len - l->used);
     l->len -= l->used;
@@ -113,10 +117,20 @@ bool cli_lines_next(cli_lines *l, int fd) {
     return l->n > 0;
 }
 
+/* The name of a file is a text like any other, but seldom what is meant. */
+static void say_file(const char *text) {
+    if (access(text, R_OK) == 0)
+        cli_say(stderr, 5,
+                "qkv: \"%s\" is read as a text, though a file has this name; for the file's lines: "
+                "< %s",
+                text, text);
+}
+
 bool cli_lines_or_texts(cli_lines *l, const cli_args *a, int fd) {
     if (a->n_rest < 2) return cli_lines_next(l, fd);
     if (l->end) return false;
     l->end = true;
+    if (a->n_rest == 2) say_file(a->rest[1]);
     for (size_t i = 1; i < a->n_rest; i++)
         if (!add_line(l, a->rest[i], strlen(a->rest[i]))) return false;
     return true;

@@ -15,7 +15,7 @@ typedef struct cli_lines {
     size_t most; /* lines in a block; 0: no limit */
     char *data;  /* what was read */
     size_t len, cap, used;
-    bool end;
+    bool begun, end;
     qkv_text *line; /* of this block, without line ends */
     size_t n, line_cap;
 } cli_lines;

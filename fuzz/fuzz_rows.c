@@ -18,8 +18,13 @@ static void look(const qkv_corpus *c) {
         look_text(row->text);
         look_text(row->second);
         assert(row->text.len > 0 && row->line > 0);
-        assert(c->shape == QKV_CORPUS_LABELLED ? row->label >= 0 && row->label < c->labels.n
-                                               : row->label == -1);
+        assert(c->shape == QKV_CORPUS_LABELLED && !c->several
+                   ? row->label >= 0 && row->label < c->labels.n
+                   : row->label == -1);
+        assert(c->several ? row->labels != NULL : row->n_labels == 0);
+        for (size_t k = 0; k < row->n_labels; k++)
+            assert(row->labels[k] >= 0 && row->labels[k] < c->labels.n &&
+                   (k == 0 || row->labels[k] > row->labels[k - 1]));
         assert(isfinite(row->value) && (c->shape == QKV_CORPUS_RATED || row->value == 0));
         assert((row->second.data != NULL) == (c->rows[0].second.data != NULL));
     }
@@ -36,7 +41,7 @@ static void look_survey(const qkv_corpus *c) {
         assert(s.classes[k].n > 0 && (k == 0 || s.classes[k - 1].n >= s.classes[k].n));
         rows += s.classes[k].n;
     }
-    assert(c->shape != QKV_CORPUS_LABELLED || rows == s.rows);
+    assert(c->shape != QKV_CORPUS_LABELLED || rows == (c->several ? s.labels : s.rows));
     (void)qkv_survey_check(c, &s);
     qkv_survey_free(&s);
 }
@@ -54,6 +59,7 @@ void fuzz_rows(const uint8_t *data, size_t n) {
                             .n_paths = 1,
                             .format = formats[data[0] >> 2 & 3]};
     if (data[0] & 0x40 && spec.shape == QKV_CORPUS_LABELLED) spec.shape = QKV_CORPUS_RATED;
+    if (data[0] & 0x80) spec.between = ";";
     memcpy(spec.column, columns[data[0] >> 4 & 3], sizeof spec.column);
     qkv_corpus c, again;
     if (qkv_corpus_read(&c, &spec) != QKV_OK) return;

@@ -494,6 +494,10 @@ QKV_API qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path
 QKV_API bool qkv_text_model_pairs(const qkv_text_model *m);
 /* From now on texts are pairs, for a model of another program that reads pairs and does not say so. */
 QKV_API qkv_status qkv_text_model_read_pairs(qkv_text_model *m);
+/* May a text have several labels, as some rows of the training data had? Then the probabilities below
+ * are of each label by itself, and those that have at least the threshold are the answer. */
+QKV_API bool qkv_text_model_several(const qkv_text_model *m);
+QKV_API double qkv_text_model_threshold(const qkv_text_model *m);
 /* probabilities (n rows of as many as there are labels) of each class for each text. May be called
  * from several threads with one model. */
 QKV_API qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n,
@@ -839,6 +843,7 @@ typedef struct qkv_evaluate_options {
     bool calibration;                    /* give the bins of the reliability diagram */
     bool lengths;                        /* language models: the loss in windows of 1, 2 and 4 times
                                             the trained length */
+    const char *labels_separator;        /* stands between the labels of a row; NULL: one label */
 } qkv_evaluate_options;
 
 /* What a figure is on samples of as many rows drawn from the same rows with replacement (bootstrap):
@@ -934,6 +939,7 @@ typedef struct qkv_evaluation {
     size_t n_bins;
     const qkv_calibration_bin *bins;
     qkv_interval accuracy_interval, macro_f1_interval, span_f1_interval;
+    qkv_interval mse_interval, pearson_interval, spearman_interval;
     int64_t samples; /* of those, and of the translation's; fewer than asked for where the rows are
                         so many that it would take long */
     size_t n_errors;
@@ -941,6 +947,10 @@ typedef struct qkv_evaluation {
                                        lowest chrF2 */
     size_t n_lengths;
     const qkv_length_score *lengths;
+    /* classifiers of several labels a text: of all labels given; `right` are the rows all of whose
+     * labels are */
+    bool several;
+    double micro_precision, micro_recall, micro_f1;
     double bleu, chrf2, chrf2_plus, ter;      /* translators */
     const qkv_translation_score *translation; /* the same with all that belongs to it */
     void *memory;

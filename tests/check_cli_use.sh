@@ -3,6 +3,7 @@
 #   check_cli_use.sh BUILD_FOLDER
 . "$(dirname "$0")/scratch.sh"
 
+watch=$(dirname "$qkv")/watch_terminal
 works() { "$@" >out 2>err || fail "$*"; }
 
 i=0
@@ -77,7 +78,11 @@ classify --json --keep "a \"film\"" && grep -Eq '^\{"text":"a \\"film\\"","label
 classify --json --top 2 "a film" && grep -Eq '^\{"[a-z]+":[0-9.]+,"[a-z]+":[0-9.]+\}$' out || fail "--json --top: $(cat out)"
 classify --json --top 1 --keep "a film" && grep -Eq '^\{"text":"a film","classes":\{"[a-z]+":[0-9.]+\}\}$' out || fail "--json --top --keep: $(cat out)"
 wants 2 'threshold' "$qkv" classify c --unknown x "a film"
+works "$qkv" classify c lines.txt && grep -q '"lines.txt" is read as a text, though a file has this name; .*< lines.txt' err || fail "a file's name as a text"
 works "$qkv" embed c "a film" && [ "$(wc -l <out)" -eq 1 ] || fail "embed TEXT"
+
+"$watch" 80x24 --type 'a film\n' "$qkv" classify c >out 2>err || true
+grep -q 'a text per line, please; Ctrl-D ends' out || { cat out; fail "nothing says that it is the person's turn"; }
 
 # ---- generate: a fresh seed that is said, samples ----
 generate() { "$qkv" generate g --threads 1 --prompt "the film" --tokens 40 --temperature 3 "$@"; }

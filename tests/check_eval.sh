@@ -29,12 +29,15 @@ has '"examples":120' '"support":60' '"confusion":\[\[60,0\],\[0,60\]\]' '"macro_
 # Labels that it has never seen, and what it got wrong: here the labels are.
 { cat rows.tsv; printf 'bad\tthe film was fine 3\nodd\tthe film was dull\nodder\twhat film\n'; } >more.tsv
 "$qkv" eval c --data more.tsv --errors 5 --calibration --samples 0 >out 2>err || fail eval unknown
-has 'accuracy 97.56 %' 'not know, counted as wrong: 2 ("odd", "odder")' 'without them: accuracy 99.17 %' \
+has 'accuracy 97.56 %' 'not know, counted as wrong: 2$' '^    "odd", "odder"$' 'without them: accuracy 99.17 %' \
     '^line 121: good [0-9.]*, but it is bad [0-9.e-]*$' '^    the film was fine 3$' '█ was right'
 ! grep -q '95 %' out || fail "intervals that were not asked for"
 ! grep -q 'line 122' out || fail "an unknown label is no error to look at"
 "$qkv" eval c --data more.tsv -o r.svg 2>err && grep -q '<svg.*' r.svg && grep -q 'ECE' r.svg || fail reliability
 "$qkv" eval c --data more.tsv --errors 1 -o e.json && grep -q '"errors":\[{"file":"more.tsv","line":121,' e.json || fail errors
+printf 'an unknown label that is a good deal longer than a line should be for a terminal\tx\n' >>more.tsv
+"$qkv" eval c --data more.tsv --errors 2 >out 2>err || fail eval
+[ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 80 ] || fail "wider than 80 columns: $(cat out)"
 wants 2 'cannot write ".png"' "$qkv" eval c --data more.tsv -o r.png
 wants 2 'reads rows' "$qkv" eval c --data more.tsv --lengths
 
@@ -77,7 +80,7 @@ done >words.conll
 { cat words.conll; printf 'we O\nsaw O\nAnn B-LOC\nLee B-ORG\nin O\nRome B-LOC\n\n'; } >other.conll
 "$qkv" train tag --train words.conll --out w $small --epochs 60 2>err || fail train tag
 "$qkv" eval w --data other.conll --errors 3 --samples 50 >out 2>err || fail eval tag
-has 'spans F1 [0-9.]* to [0-9.]*' 'not know, counted as wrong: 1 ("B-ORG")' \
+has 'spans F1 [0-9.]* to [0-9.]*' 'not know, counted as wrong: 1$' '^    "B-ORG"$' \
     'B-PER [0-9.]*, but it is B-LOC [0-9.e-]*$' '^    we saw \[Ann\] Lee in Rome'
 "$qkv" eval w --data other.conll --errors 3 --json >out 2>err || fail eval tag
 has '"span_f1_interval":\[' '"text":"we saw Ann Lee in Rome.*","begin":7,"end":10,"truth":"B-LOC","answer":"B-PER"'

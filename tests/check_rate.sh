@@ -28,6 +28,10 @@ printf 'fine\0dull\0' | "$qkv" rate m -0 --keep | tr '\0' '\n' | grep -cE '^-?[0
 
 "$qkv" eval m --data rows.tsv >out 2>err || fail eval
 grep -qE '^mse 0?\.?[0-9.e-]+   mae .*pearson (0.99|1.00).*spearman .*\(120 rows\)' out || fail "$(cat out)"
+grep -qE '^95 % interval: mse [0-9.e-]+ to [0-9.e-]+   pearson (0.9[0-9]*|1.0000) to (0.9[0-9]*|1.0000)$' out || fail "$(cat out)"
+sed '3s/^[0-9.]*/40/' rows.tsv >odd.tsv
+"$qkv" eval m --data odd.tsv --errors 1 --samples 0 >out 2>err || fail "eval --errors"
+grep -qE '^line 3: -?[0-9.]+, but it is 40$' out && ! grep -q interval out || fail "$(cat out)"
 "$qkv" eval m --data rows.csv --label stars --text review --json >out 2>err || fail "eval --json"
 grep -q '"task":"rate","examples":120,.*"mse":.*"mae":.*"pearson":.*"spearman":' out || fail "$(cat out)"
 

@@ -16,11 +16,12 @@ while [ $i -lt 30 ]; do
     i=$((i + 1))
 done >rows.tsv
 awk 'BEGIN { for (i = 0; i < 80; i++) printf "Paul%d\tB-PER\nsleeps\tO\n\n", i }' >words.conll
+awk 'BEGIN { for (i = 0; i < 80; i++) printf "%.1f\tthe film number %d\n", i % 5, i }' >rated.tsv
 awk 'BEGIN { for (i = 0; i < 80; i++) printf "ein Haus und %d Hunde\ta house and %d dogs\n", i, i }' >pairs.tsv
 cut -f2 rows.tsv >lines.txt
 size="--threads 1 --set d_model=16 --set layers=2 --set heads=8 --set d_head=4 --batch-tokens 1024 --epochs 1 -q"
 for model in "classify --train rows.tsv --out few --arch transformer --max-len 256" "classify --train rows.tsv --out gru --arch gru" \
-    "tag --train words.conll --out tagger --arch transformer" "translate --train pairs.tsv --out translator" \
+    "tag --train words.conll --out tagger --arch transformer" "rate --train rated.tsv --out rater" "translate --train pairs.tsv --out translator" \
     "lm --train lines.txt --out lm --tokenizer char"; do
     "$qkv" train $model $size 2>err || fail "train $model"
 done
@@ -35,6 +36,11 @@ eval gru --data rows.tsv
 eval tagger --data words.conll
 eval translator --data pairs.tsv --beam 1
 eval lm --data lines.txt
+eval rater --data rated.tsv
+classify few --explain "the law text number 3 is about 你好"
+classify gru --explain "$long"
+rate rater --explain "the film"
+describe rater
 describe few
 describe gru
 describe translator

@@ -13,6 +13,8 @@ done >rows.conllu
 "$qkv" train classify --train rows.conllu --out c $small --steps 3 2>err || fail train
 echo 'go n3' | "$qkv" classify c --trees rows.conllu >out 2>err || fail classify
 grep -q '	[01]\.' out || fail "an answer: $(cat out)"
+"$qkv" classify c --trees rows.conllu --explain --json 'go n3' >out 2>err || fail explain
+grep -q '"words":\[{"text":"go","begin":0,"end":2,' out || fail "explained: $(cat out)"
 got=0; echo 'go n3' | "$qkv" classify c >out 2>err || got=$?
 [ $got -eq 3 ] && grep -q 'no tree' err || fail "a model with structural positions ran without trees"
 

@@ -96,6 +96,8 @@ static void test_blocks(void **state) {
     check("task=classify layers=3 layer_drop=0.5 norm=pre");
     check("task=classify segments=3 position=learned embedding_norm=true norm=post");
     check("task=classify segments=2 arch=gru");
+    check("task=classify several=true");
+    check("task=rate arch=lstm");
 }
 
 static void test_heads(void **state) {

@@ -179,7 +179,7 @@ typedef struct messy {
     size_t n; /* 0: of a string */
     void (*make)(qkv_buf *b);
     int shape;
-    const char *format, *text, *label, *pair;
+    const char *format, *text, *label, *pair, *between;
     /* what is read, */
     const char *as;
     int rows, empty, doubled, classes;
@@ -376,8 +376,10 @@ static const messy table[] = {
     {"JSON with other keys", ".jsonl", "{\"kind\":\"a\",\"words\":\"x\"}\n",
      .refused =
          "line 1: lacks \"label\" or \"text\"; it has \"kind\", \"words\" (say which is which"},
-    {"JSON with a list for a label", ".jsonl", "{\"label\":[\"a\",\"b\"],\"text\":\"x\"}\n",
-     .refused = "line 1: the label is a list"},
+    {"JSON with a list for a text", ".jsonl", "{\"label\":\"a\",\"text\":[\"x\",\"y\"]}\n",
+     .refused = "line 1: the text is a list"},
+    {"JSON with an empty label", ".jsonl", "{\"label\":\"\",\"text\":\"x\"}\n",
+     .refused = "line 1: the label is empty"},
     {"JSON with null", ".jsonl",
      "{\"label\":\"a\",\"text\":null}\n{\"label\":\"b\",\"text\":\"y\"}\n{\"label\":\"a\",\"text\":"
      "\"z\"}\n",
@@ -386,6 +388,34 @@ static const messy table[] = {
      .refused = "a zero byte in the label"},
     {"JSON, damaged", ".jsonl",
      "{\"label\":\"a\",\"text\":\"x\"}\n{\"label\":\"b\" \"text\":\"y\"}\n", .refused = "line 2"},
+
+    /* several labels a row */
+    {"fastText, several labels", ".txt",
+     "__label__b __label__a x y\n__label__c\tz\n__label__a __label__a w\nno label\n",
+     READ("fasttext", 4, 3, "a|b", "x y")},
+    {"fastText, none and one", ".txt", "__label__b x\n__label__a y\nz\n",
+     .refused = "line 3: the row has no label; such rows may stand only beside rows of several"},
+    {"JSON, lists of labels", ".jsonl",
+     "{\"label\":[\"b\",\"a\",3],\"text\":\"x\"}\n{\"text\":\"y\",\"label\":[]}\n{\"label\":\"a\","
+     "\"text\":\"z\"}\n",
+     READ("jsonl", 3, 3, "3|a|b", "x")},
+    {"JSON, lists of one label", ".jsonl",
+     "{\"labels\":[\"b\"],\"text\":\"x\"}\n{\"labels\":[\"a\"],\"text\":\"y\"}\n",
+     READ("jsonl", 2, 2, "b", "x")},
+    {"JSON, a list in a list", ".jsonl", "{\"label\":[[\"a\"]],\"text\":\"x\"}\n",
+     .refused = "the label in a list is a list"},
+    {"JSON, an empty label in a list", ".jsonl", "{\"label\":[\"a\",\"\"],\"text\":\"x\"}\n",
+     .refused = "line 1: a label of the list is empty"},
+    {"JSON, a list with a zero", ".jsonl", "{\"label\":[\"a\\u0000b\"],\"text\":\"x\"}\n",
+     .refused = "a zero byte in the label"},
+    {"labels between semicolons", ".csv", "text,label\nx,b; a\ny,\nz,a;;c\n", .between = ";",
+     READ("csv", 3, 3, "a|b", "x")},
+    {"labels between words", ".tsv", "b and a\tx\na\ty\nc\tz\n", .between = " and ",
+     READ("tsv", 3, 3, "a|b", "x")},
+    {"a separator that is nowhere", ".tsv", "b\tx\na\ty\n", .between = ";",
+     READ("tsv", 2, 2, "b", "x")},
+    {"lists that nobody calls so", ".csv", "label,text\na;b,x\nb;c,y\na;c,z\nc;d,v\nd;a,w\n",
+     .refused = "If a row has several labels: --labels-separator \";\""},
 
     /* fastText, CoNLL-U, forms insisted on */
     {"fastText", ".txt", "__label__a x y\r\n__label__b y\r\n__label__a z\r\n",
@@ -438,8 +468,8 @@ static const messy table[] = {
      .shape = RATED, READ("json", 2, 0, "0.5", "x"), .first_pair = "y"},
     {"labels for numbers", ".tsv", "good\tx\nbad\ty\n", .shape = RATED,
      .refused = "line 1: \"good\" is no number such as 4.5 or -1e3; name the column"},
-    {"a number with a comma", ".csv", "note;text\n1,5;x\n2,5;y\n", .shape = RATED,
-     .label = "1", .text = "2", .refused = "\"1,5\" is no number such as 4.5 or -1e3 (a point"},
+    {"a number with a comma", ".csv", "note;text\n1,5;x\n2,5;y\n", .shape = RATED, .label = "1",
+     .text = "2", .refused = "\"1,5\" is no number such as 4.5 or -1e3 (a point"},
     {"one that is no number", ".tsv", "1\tx\n2\ty\nmany\tz\n", .shape = RATED,
      .refused = "line 3: \"many\" is no number"},
     {"a number that is missing", ".tsv", "1\tx\n\ty\n3\tz\n", .shape = RATED,
@@ -518,7 +548,13 @@ static void check_read(const messy *m, const qkv_corpus *c, const qkv_survey *s)
     check_number(m, "empty", s->empty, m->empty);
     check_number(m, "doubled", s->doubled, m->doubled);
     check_number(m, "classes", c->labels.n, m->classes);
-    if (m->first_label && m->shape != RATED)
+    char list[100] = "";
+    for (size_t k = 0; k < row->n_labels; k++) {
+        strcat(list, k ? "|" : "");
+        strcat(list, c->labels.names[row->labels[k]]);
+    }
+    if (c->several) check_text(m, "labels", (qkv_text){list, strlen(list)}, m->first_label);
+    if (m->first_label && m->shape != RATED && !c->several)
         check_text(m, "label",
                    (qkv_text){c->labels.names[row->label], strlen(c->labels.names[row->label])},
                    m->first_label);
@@ -544,11 +580,15 @@ static void check_messy(const messy *m) {
                                   .paths = &list,
                                   .n_paths = 1,
                                   .format = m->format,
+                                  .between = m->between,
                                   .column = {m->label, m->text, m->pair}};
     qkv_status status = qkv_corpus_read(&c, &spec);
     const bool opened = status == QKV_OK;
     if (opened) status = qkv_survey_make(&c, &s);
     if (status == QKV_OK) status = qkv_survey_check(&c, &s);
+    const char *named = strstr(qkv_error(), "line 1");
+    if (m->refused && status != QKV_OK && named && strstr(named + 1, "line 1"))
+        complain("%s: says its line twice: \"%s\"", m->name, qkv_error());
     if (m->refused && status == QKV_OK)
         complain("%s: was read; wanted \"%s\"", m->name, m->refused);
     else if (m->refused && !strstr(qkv_error(), m->refused))

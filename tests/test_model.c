@@ -447,7 +447,7 @@ static void test_refusals(void **state) {
         {"projections=false d_head=4", "heads·d_head must be d_model"},
         {"position=t5 t5_buckets=6", "multiple of 4"},
         {"task=lm arch=lstm d_state=5", "tie=false"},
-        {"task=mlm arch=lstm", "d_model/2"},
+        {"task=mlm arch=lstm d_state=5", "d_model/2"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

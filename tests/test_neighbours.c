@@ -109,6 +109,7 @@ static void expect_nearest(const qkv_text_model *m, const char *query, size_t to
         if (k && found[k].cosine == found[k - 1].cosine)
             assert_true(found[k].line > found[k - 1].line);
     }
+    free(v);
 }
 
 static void finds_what_comparing_all_finds(void **state) {

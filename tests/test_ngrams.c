@@ -244,6 +244,29 @@ static void fit_is_the_best(void **state) {
     qkv_encoded_free(&texts);
 }
 
+/* Lists of one label each are the labels. */
+static void lists_of_one(void **state) {
+    (void)state;
+    qkv_task_spec spec = {.ngram_cost = 0.7, .ngram_prior = 1.5, .ngram_passes = 20};
+    qkv_encoded texts;
+    make_texts(&texts, 0, TEXTS);
+    static real one[ROWS * CLASSES];
+    for (int several = 0; several < 2; several++) {
+        for (int i = 0; i < TEXTS && several; i++)
+            assert_ok(qkv_encoded_put(&texts, QKV_COLUMN_LABELS, &texts.label[i], 1));
+        qkv_fit fit = {.spec = &spec, .train = &texts, .seed = 1};
+        fit.model =
+            tiny_model(several ? "task=classify classes=3 ngrams=2 ngram_buckets=2003 several=true"
+                               : "task=classify classes=3 ngrams=2 ngram_buckets=2003",
+                       true, 1);
+        assert_ok(qkv_companion_ngrams.fit(&fit));
+        if (!several) memcpy(one, table_of(fit.model), sizeof one);
+        assert_same_bits("lists", table_of(fit.model), one, ROWS * CLASSES);
+        qkv_model_free(fit.model);
+    }
+    qkv_encoded_free(&texts);
+}
+
 /* Of numbers: at the minimum of ½ |u|² + C Σ (t − u·x)², w = r u, the gradient is zero too. */
 static void fit_of_numbers_is_the_best(void **state) {
     (void)state;
@@ -300,9 +323,13 @@ static void fit_of_numbers_is_the_best(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_buckets),   cmocka_unit_test(known_characters),
-        cmocka_unit_test(same_bits),       cmocka_unit_test(described),
-        cmocka_unit_test(fit_is_the_best), cmocka_unit_test(fit_of_numbers_is_the_best),
+        cmocka_unit_test(known_buckets),
+        cmocka_unit_test(known_characters),
+        cmocka_unit_test(same_bits),
+        cmocka_unit_test(described),
+        cmocka_unit_test(fit_is_the_best),
+        cmocka_unit_test(lists_of_one),
+        cmocka_unit_test(fit_of_numbers_is_the_best),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

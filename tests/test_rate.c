@@ -3,6 +3,7 @@
 #include "folders.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "data/row_truth.h"
 #include "score/agreement.h"
 #include "task/companion.h"
 #include "use/textmodel.h"

@@ -128,7 +128,7 @@ static void files_that_are_wrong(void **state) {
         {"x.jsonl", "{\"text\": \"ab\", \"spans\": [{\"start\": 0, \"end\": 9, \"label\": \"X\"}]}",
          "line 1"},
         {"x.conllu", "1\ta\t_\tX\n", "ten columns"},
-        {"x.conllu", "1\t\t_\tX\t_\t_\t0\t_\t_\t_\n", "a form"},
+        {"x.conllu", "1\t\t_\tX\t_\t_\t0\t_\t_\t_\n", "ten columns"},
         {"x.conll", "a\tX\n\tX\n", "line 2"},
         {"x.conll", "\n\n", "no row has text"},
     };

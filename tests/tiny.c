@@ -94,6 +94,15 @@ qkv_tensor *tiny_loss(qkv_tape *t, qkv_model *m, const tiny_batch *src, const ti
         return qkv_pointwise(t, qkv_model_classify(t, m, &src->tokens),
                              &(qkv_pointwise_spec){.targets = numbers, .scale = 1});
     }
+    if (qkv_model_config(m)->several) { /* its label, and the first one */
+        const int32_t classes = (int32_t)qkv_model_config(m)->classes;
+        real *yes = qkv_tape_alloc(t, NULL, (size_t)(src->n * classes) * sizeof *yes);
+        for (int32_t i = 0; i < src->n * classes && yes; i++)
+            yes[i] = i % classes == 0 || i % classes == src->label[i / classes];
+        return qkv_pointwise(
+            t, qkv_model_classify(t, m, &src->tokens),
+            &(qkv_pointwise_spec){.kind = QKV_POINT_SIGMOID, .targets = yes, .scale = 1});
+    }
     if (shape.head == QKV_HEAD_CLASSES) {
         qkv_xent_spec labels = {.targets = src->label};
         return qkv_xent(t, qkv_model_classify(t, m, &src->tokens), NULL, NULL, &labels);

@@ -173,7 +173,7 @@ static qkv_status make_segments(const qkv_column_source *s, int32_t *out, int64_
     return QKV_OK;
 }
 
-/* ---- numbers ---- */
+/* ---- numbers, labels ---- */
 
 static int64_t value_room(const qkv_column_source *s) {
     (void)s;
@@ -183,6 +183,16 @@ static int64_t value_room(const qkv_column_source *s) {
 static qkv_status make_value(const qkv_column_source *s, int32_t *out, int64_t *n) {
     memcpy(out, &s->value, sizeof *out);
     *n = 1;
+    return QKV_OK;
+}
+
+static int64_t label_room(const qkv_column_source *s) {
+    return s->labels.n;
+}
+
+static qkv_status make_labels(const qkv_column_source *s, int32_t *out, int64_t *n) {
+    for (int64_t i = 0; i < s->labels.n; i++) out[i] = s->labels.at[i];
+    *n = s->labels.n;
     return QKV_OK;
 }
 
@@ -198,6 +208,7 @@ static const struct {
     [QKV_COLUMN_WORDS] = {word_room, make_words},
     [QKV_COLUMN_TAGS] = {word_room, make_tags},
     [QKV_COLUMN_VALUE] = {value_room, make_value},
+    [QKV_COLUMN_LABELS] = {label_room, make_labels},
     [QKV_COLUMN_SEGMENTS] = {token_room, make_segments},
 };
 

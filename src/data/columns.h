@@ -15,8 +15,9 @@ typedef struct qkv_column_source {
         *e; /* tokens of the text, with offsets where a column of QKV_COLUMNS_BY_PLACE is wanted */
     int64_t from, to; /* the tokens of it that the sequence has */
     const qkv_trees *trees;
-    float value;  /* for VALUE */
-    int64_t line; /* of the training data, for messages; 0: a text in use */
+    float value;      /* for VALUE */
+    qkv_cells labels; /* for LABELS */
+    int64_t line;     /* of the training data, for messages; 0: a text in use */
 } qkv_column_source;
 
 /* Numbers that qkv_column_make may write. */
@@ -35,7 +36,8 @@ static inline unsigned qkv_column_bit(qkv_column column) {
 enum {
     QKV_COLUMNS_TREE = 1u << QKV_COLUMN_NODES | 1u << QKV_COLUMN_HEADS,
     QKV_COLUMNS_WORD = 1u << QKV_COLUMN_WORDS | 1u << QKV_COLUMN_TAGS,
-    QKV_COLUMNS_TRUTH = 1u << QKV_COLUMN_VALUE, /* what is to be told: texts in use have none */
+    QKV_COLUMNS_TRUTH =
+        1u << QKV_COLUMN_VALUE | 1u << QKV_COLUMN_LABELS, /* to be told: texts in use have none */
     QKV_COLUMNS_BY_PLACE = QKV_COLUMNS_TREE | QKV_COLUMNS_WORD /* made by offsets of tokens */
 };
 

@@ -1,14 +1,12 @@
 /* Reading: the table of forms, recognition, and the forms that are lines. */
 #include "data/corpus.h"
 #include "base/mem.h"
-#include "base/number.h"
 #include "base/sys.h"
 #include "base/unpack.h"
 #include "base/utf8.h"
 #include "data/lines.h"
+#include "data/row_truth.h"
 
-#include <float.h>
-#include <math.h>
 #include <string.h>
 
 enum { PIECE = 1 << 16 }; /* bytes of a piece of running text, about */
@@ -33,6 +31,15 @@ bool qkv_reader_line(qkv_reader *r, qkv_text *line) {
     r->at = rest.data;
     r->line++;
     return true;
+}
+
+qkv_status qkv_reader_blame(const qkv_reader *r, qkv_status status) {
+    const size_t n = strlen(r->path);
+    const bool named =
+        strncmp(qkv_error(), r->path, n) == 0 && strncmp(qkv_error() + n, ", line ", 7) == 0;
+    return status == QKV_OK || named
+               ? status
+               : qkv_fail_in(status, "%s, line %lld", r->path, (long long)r->line);
 }
 
 static bool is_blank(qkv_text t) {
@@ -63,37 +70,37 @@ qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t
     return qkv_labels_add(&r->corpus->unknown, label.data, label.len) < 0 ? QKV_FAILED : QKV_OK;
 }
 
-bool qkv_row_number(qkv_text text, float *out) {
-    double x;
-    while (text.len && strchr(" \t", text.data[0])) text.data++, text.len--;
-    while (text.len && strchr(" \t\r", text.data[text.len - 1])) text.len--;
-    if (text.len && text.data[0] == '+') text.data++, text.len--;
-    if (!qkv_number_parse(text.data, text.len, &x) || fabs(x) > FLT_MAX) return false;
-    *out = (float)x;
-    return true;
+static qkv_status push(qkv_corpus *c, const qkv_row *row) {
+    if (!qkv_vec_grow((void **)&c->rows, c->n, &c->cap, sizeof *c->rows)) return QKV_FAILED;
+    c->rows[c->n++] = *row;
+    return QKV_OK;
 }
 
-static qkv_status no_number(const qkv_reader *r, qkv_text label, int64_t line) {
-    const bool comma = label.len && memchr(label.data, ',', label.len);
-    return qkv_fail(
-        QKV_BAD_FILE, "%s, line %lld: %s\"%.*s\" is no number such as 4.5 or -1e3%s", r->path,
-        (long long)line, is_blank(label) ? "the number is missing: " : "",
-        (int)(label.len < 60 ? label.len : 60), label.data,
-        comma ? " (a point, no comma)"
-              : "; name the column of the numbers (--label N), or train classify on labels");
+qkv_status qkv_reader_add_list(qkv_reader *r, qkv_text labels, qkv_text separator, qkv_text text,
+                               qkv_text second, int64_t line) {
+    qkv_row row = {.text = text, .second = second, .label = -1, .line = line};
+    if (is_blank(text)) {
+        r->corpus->n_empty++;
+        return QKV_OK;
+    }
+    QKV_TRY(qkv_row_labels(r, labels, separator, &row));
+    return push(r->corpus, &row);
 }
 
 qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text second,
                           int64_t line) {
     qkv_corpus *c = r->corpus;
     const bool parallel = r->spec->shape == QKV_CORPUS_PARALLEL;
+    if (r->spec->shape == QKV_CORPUS_LABELLED && r->spec->between)
+        return qkv_reader_add_list(r, label, (qkv_text){r->spec->between, strlen(r->spec->between)},
+                                   text, second, line);
     if (is_blank(text) || (parallel && is_blank(second))) {
         c->n_empty++;
         return QKV_OK;
     }
     qkv_row row = {.text = text, .second = second, .label = -1, .line = line};
     if (r->spec->shape == QKV_CORPUS_RATED && !qkv_row_number(label, &row.value))
-        return no_number(r, label, line);
+        return qkv_row_no_number(r, label, line);
     if (r->spec->shape == QKV_CORPUS_LABELLED)
         QKV_TRY(qkv_reader_label(r, label, line, &row.label));
     if (!qkv_vec_grow((void **)&c->rows, c->n, &c->cap, sizeof *c->rows)) return QKV_FAILED;
@@ -117,32 +124,6 @@ qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words wor
 }
 
 /* ---- forms that are lines ---- */
-
-/* __label__x text */
-static qkv_status read_fasttext(qkv_reader *r) {
-    static const char prefix[] = "__label__";
-    const size_t n = sizeof prefix - 1;
-    qkv_text line;
-    while (qkv_reader_line(r, &line)) {
-        if (line.len == 0) {
-            r->corpus->n_empty++;
-            continue;
-        }
-        if (line.len < n || memcmp(line.data, prefix, n) != 0)
-            return qkv_fail(QKV_BAD_FILE, "%s, line %lld: does not begin with __label__", r->path,
-                            (long long)r->line);
-        size_t end = n;
-        while (end < line.len && line.data[end] != ' ' && line.data[end] != '\t') end++;
-        const qkv_text label = {line.data + n, end - n};
-        while (end < line.len && (line.data[end] == ' ' || line.data[end] == '\t')) end++;
-        const qkv_text text = {line.data + end, line.len - end};
-        if (text.len >= n && memcmp(text.data, prefix, n) == 0)
-            return qkv_fail(QKV_BAD_FILE, "%s, line %lld: two labels; a row may have one", r->path,
-                            (long long)r->line);
-        QKV_TRY(qkv_reader_add(r, label, text, (qkv_text){0}, r->line));
-    }
-    return QKV_OK;
-}
 
 static qkv_status read_lines(qkv_reader *r) {
     qkv_text line;
@@ -259,7 +240,7 @@ static const struct form {
     {"jsonl", SHAPE(LABELLED) | SHAPE(RATED) | SHAPE(PARALLEL) | SHAPE(LINES), true, looks_jsonl,
      qkv_read_jsonl},
     {"conllu", SHAPE(LABELLED) | SHAPE(LINES), false, looks_conllu, qkv_read_conllu},
-    {"fasttext", SHAPE(LABELLED), false, looks_fasttext, read_fasttext},
+    {"fasttext", SHAPE(LABELLED), false, looks_fasttext, qkv_read_fasttext},
     {"tsv", SHAPE(LABELLED) | SHAPE(RATED) | SHAPE(PARALLEL), true, looks_tsv, qkv_read_tsv},
     {"csv", SHAPE(LABELLED) | SHAPE(RATED) | SHAPE(PARALLEL), true, looks_csv, qkv_read_csv},
     {"tsv", SHAPE(LINES), true, looks_table, qkv_read_tsv},
@@ -470,6 +451,7 @@ static qkv_status sort_labels(qkv_corpus *c) {
     for (size_t i = 0; status == QKV_OK && i < c->n; i++) {
         qkv_row *row = &c->rows[i];
         if (row->label >= 0) row->label = map[row->label];
+        qkv_row_renumber(row, map);
         for (size_t k = 0; k < row->words.n; k++) row->words.at[k].tag = map[row->words.at[k].tag];
     }
     qkv_free(map);
@@ -505,6 +487,7 @@ static qkv_status read_all(qkv_corpus *c, const qkv_corpus_spec *spec) {
                         : spec->n_paths ? spec->paths[0]
                                         : "no file");
     QKV_TRY(even_pairs(c, spec));
+    if (c->shape == QKV_CORPUS_LABELLED) QKV_TRY(qkv_rows_settle_labels(c, spec));
     return c->labels.n && !spec->labels ? sort_labels(c) : QKV_OK;
 }
 

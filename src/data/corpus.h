@@ -29,7 +29,9 @@ static inline bool qkv_has_truth(qkv_corpus_shape shape) {
 
 typedef struct qkv_row {
     qkv_text text, second; /* second.data NULL: there is none */
-    int32_t label;         /* −1: none */
+    int32_t label;         /* −1: none, or a list */
+    int32_t *labels;       /* of a corpus with several a row: in order, */
+    size_t n_labels;       /* any number of them */
     float value;           /* RATED: the number */
     qkv_text_words words;  /* TAGGED */
     int64_t line;
@@ -66,6 +68,7 @@ typedef struct qkv_corpus {
     qkv_row *rows;
     size_t n, cap;
     qkv_labels labels;  /* LABELLED, TAGGED */
+    bool several;       /* LABELLED: rows have any number of labels */
     qkv_labels unknown; /* labels that are not among those of the spec, where it lets them pass */
     int64_t n_empty;    /* rows without text, left out */
     const char *format; /* the form that was recognised, of the last file */
@@ -92,6 +95,8 @@ typedef struct qkv_corpus_spec {
     const char *column[QKV_ROLES]; /* name, or number from 1; NULL: recognise */
     qkv_second second;
     const char *trees;        /* a CoNLL-U file with the trees of the texts; or NULL */
+    const char *between;      /* stands between the labels of a row; NULL: a cell is one label */
+    bool several;             /* rows have any number of labels, whatever they look like */
     const qkv_labels *labels; /* when not NULL: a label that is not among these is refused */
     bool pass_unknown;        /* or is −1, and noted in `unknown` (of words always) */
 } qkv_corpus_spec;
@@ -118,14 +123,27 @@ bool qkv_reader_line(qkv_reader *r, qkv_text *line);
 /* Adds a row; empty texts are counted instead. `label` is ignored unless LABELLED. */
 qkv_status qkv_reader_add(qkv_reader *r, qkv_text label, qkv_text text, qkv_text second,
                           int64_t line);
+/* The same with any number of labels, `separator` between them. */
+qkv_status qkv_reader_add_list(qkv_reader *r, qkv_text labels, qkv_text separator, qkv_text text,
+                               qkv_text second, int64_t line);
 /* The number of a label; −1 for one that is unknown and may be. */
 qkv_status qkv_reader_label(qkv_reader *r, qkv_text label, int64_t line, int32_t *number);
 /* Adds a sentence; text and words are copied. */
 qkv_status qkv_reader_add_words(qkv_reader *r, qkv_text text, qkv_text_words words, int64_t line);
 /* How well the name of a column says that it has this role: 0 not at all, 3 outright. */
 int qkv_column_rank(qkv_corpus_shape shape, qkv_role role, qkv_text name);
-/* Reads the number of a row, blanks around it left aside; false: it is none that a row may have. */
-bool qkv_row_number(qkv_text text, float *out);
+/* A failure in what stands on the reader's line, with file and line unless it names them. */
+qkv_status qkv_reader_blame(const qkv_reader *r, qkv_status status);
+/* A line of CoNLL-U: its ten columns, none of which is empty, TABs between; false: it is none. */
+enum {
+    QKV_CONLLU_ID,
+    QKV_CONLLU_FORM,
+    QKV_CONLLU_UPOS = 3,
+    QKV_CONLLU_HEAD = 6,
+    QKV_CONLLU_MISC = 9,
+    QKV_CONLLU_COLUMNS
+};
+bool qkv_conllu_line(qkv_text line, qkv_text column[QKV_CONLLU_COLUMNS]);
 /* Is a wish for a column a number, and which? 0: it is a name. */
 size_t qkv_column_number(const char *wanted);
 /* "a", "b" and 3 more, in the corpus's memory: for messages and for `unused`. */
@@ -136,6 +154,7 @@ qkv_status qkv_not_recognised(const qkv_reader *r);
 qkv_status qkv_read_tsv(qkv_reader *r);
 qkv_status qkv_read_csv(qkv_reader *r);
 qkv_status qkv_read_jsonl(qkv_reader *r);
+qkv_status qkv_read_fasttext(qkv_reader *r);
 qkv_status qkv_read_conllu(qkv_reader *r);
 qkv_status qkv_read_conll(qkv_reader *r);
 qkv_status qkv_read_tagged_conllu(qkv_reader *r);

@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ID, FORM, HEAD = 6, MISC = 9, COLUMNS };
-
 /* A sentence while it is read. A surface token is a word, or a range of words. */
 typedef struct surface {
     qkv_text form;
@@ -61,16 +59,16 @@ static void read_comment(sentence *s, qkv_text line) {
     }
 }
 
-static bool split(qkv_text line, qkv_text column[COLUMNS]) {
+bool qkv_conllu_line(qkv_text line, qkv_text column[QKV_CONLLU_COLUMNS]) {
     size_t n = 0;
     for (const char *at = line.data, *end = line.data + line.len; at <= end; n++) {
         const char *tab = memchr(at, '\t', (size_t)(end - at));
         const char *stop = tab ? tab : end;
-        if (n == COLUMNS || stop == at) return false;
+        if (n == QKV_CONLLU_COLUMNS || stop == at) return false;
         column[n] = (qkv_text){at, (size_t)(stop - at)};
         at = stop + 1;
     }
-    return n == COLUMNS;
+    return n == QKV_CONLLU_COLUMNS;
 }
 
 static bool has_no_space(qkv_text misc) {
@@ -85,14 +83,15 @@ static bool has_no_space(qkv_text misc) {
 
 /* A line of columns: a word, a range, or an empty node. */
 static qkv_status read_word(sentence *s, qkv_text line) {
-    qkv_text column[COLUMNS];
-    if (!split(line, column)) return refuse(s, "not the ten columns, TABs between, of CoNLL-U");
-    const char *at = column[ID].data, *end = at + column[ID].len;
+    qkv_text column[QKV_CONLLU_COLUMNS];
+    if (!qkv_conllu_line(line, column))
+        return refuse(s, "not the ten columns, TABs between, of CoNLL-U");
+    const char *at = column[QKV_CONLLU_ID].data, *end = at + column[QKV_CONLLU_ID].len;
     const int32_t words = (int32_t)s->head.n, id = number(&at, end);
-    surface one = {.form = column[FORM],
+    surface one = {.form = column[QKV_CONLLU_FORM],
                    .first = id,
                    .last = id,
-                   .no_space = has_no_space(column[MISC]),
+                   .no_space = has_no_space(column[QKV_CONLLU_MISC]),
                    .line = s->line};
     if (id >= 0 && at < end && *at == '.') return QKV_OK; /* an empty node */
     if (id >= 0 && at < end && *at == '-') {
@@ -101,15 +100,17 @@ static qkv_status read_word(sentence *s, qkv_text line) {
         if (at != end || id != words + 1 || one.last < id || one.last > QKV_TREE_WORDS ||
             words < s->range_end)
             return refuse(s, "the range of words \"%.*s\" makes no sense here",
-                          (int)(column[ID].len < 20 ? column[ID].len : 20), column[ID].data);
+                          (int)(column[QKV_CONLLU_ID].len < 20 ? column[QKV_CONLLU_ID].len : 20),
+                          column[QKV_CONLLU_ID].data);
         s->range_end = one.last;
         return QKV_PUSH(s->surface, one) ? QKV_OK : QKV_FAILED;
     }
     if (at != end || id != words + 1)
         return refuse(s, "word %d was to come, not \"%.*s\"", words + 1,
-                      (int)(column[ID].len < 20 ? column[ID].len : 20), column[ID].data);
+                      (int)(column[QKV_CONLLU_ID].len < 20 ? column[QKV_CONLLU_ID].len : 20),
+                      column[QKV_CONLLU_ID].data);
     if (id > QKV_TREE_WORDS) return refuse(s, "a sentence of more than %d words", QKV_TREE_WORDS);
-    at = column[HEAD].data, end = at + column[HEAD].len;
+    at = column[QKV_CONLLU_HEAD].data, end = at + column[QKV_CONLLU_HEAD].len;
     const int32_t head = number(&at, end);
     if (head < 0 || at != end) return refuse(s, "word %d has no head", id);
     if (!QKV_PUSH(s->head, head)) return QKV_FAILED;

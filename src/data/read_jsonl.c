@@ -44,6 +44,32 @@ static qkv_status text_of(qkv_reader *r, qkv_json_at value, const char *role, qk
     return QKV_OK;
 }
 
+/* The labels of a list, a zero byte between them. */
+static qkv_status list_of(qkv_reader *r, qkv_json_at value, qkv_text *out) {
+    qkv_buf list = {0};
+    qkv_json_at item;
+    qkv_status status = QKV_OK;
+    for (bool more = qkv_json_first(value, &item); more && status == QKV_OK;
+         more = qkv_json_next(value, &item)) {
+        qkv_text label = {0};
+        status = text_of(r, item, "label in a list", &label);
+        if (status == QKV_OK && (label.len == 0 || memchr(label.data, 0, label.len)))
+            status = qkv_fail(QKV_BAD_FILE, label.len ? "a zero byte in the label"
+                                                      : "a label of the list is empty");
+        qkv_buf_add(&list, label.data, label.len);
+        qkv_buf_putc(&list, 0);
+    }
+    if (status == QKV_OK) status = list.status;
+    *out = (qkv_text){"", 0};
+    if (status == QKV_OK && list.len) {
+        out->len = list.len;
+        out->data = qkv_arena_strndup(&r->corpus->strings, list.data, list.len);
+        if (!out->data) status = QKV_FAILED;
+    }
+    qkv_buf_free(&list);
+    return status;
+}
+
 /* ---- which member is what ---- */
 
 /* The keys that were asked for, and where no key of the first object says outright what it is, the
@@ -122,8 +148,8 @@ static qkv_status take_pair(qkv_reader *r, qkv_json_at object, qkv_text role[QKV
     return QKV_OK;
 }
 
-/* The roles of an object's members. */
-static qkv_status take(qkv_reader *r, qkv_json_at object, qkv_text role[QKV_ROLES]) {
+/* The roles of an object's members; *listed: the label is a list of them. */
+static qkv_status take(qkv_reader *r, qkv_json_at object, qkv_text role[QKV_ROLES], bool *listed) {
     qkv_json_at child;
     for (bool more = qkv_json_first(object, &child); more; more = qkv_json_next(object, &child)) {
         qkv_text key;
@@ -135,7 +161,11 @@ static qkv_status take(qkv_reader *r, qkv_json_at object, qkv_text role[QKV_ROLE
         }
         for (int k = 0; k < QKV_ROLES; k++)
             if (!role[k].data && has_role(r, (qkv_role)k, key)) {
-                QKV_TRY(text_of(r, child, options[k], &role[k]));
+                const bool list = k == QKV_ROLE_LABEL && r->spec->shape == QKV_CORPUS_LABELLED &&
+                                  qkv_json_kind_of(child) == QKV_JSON_ARRAY;
+                QKV_TRY(list ? list_of(r, child, &role[k])
+                             : text_of(r, child, options[k], &role[k]));
+                *listed |= list;
                 break;
             }
     }
@@ -171,7 +201,8 @@ static qkv_status read_object(qkv_reader *r, const qkv_json *doc) {
         choose_keys(r, root);
         QKV_TRY(keep_names(r, root));
     }
-    QKV_TRY(take(r, root, role));
+    bool listed = false;
+    QKV_TRY(take(r, root, role, &listed));
     const bool labelled = qkv_has_truth(r->spec->shape);
     const bool parallel = r->spec->shape == QKV_CORPUS_PARALLEL;
     if (!role[QKV_ROLE_TEXT].data || (labelled && !role[QKV_ROLE_LABEL].data) ||
@@ -181,6 +212,9 @@ static qkv_status read_object(qkv_reader *r, const qkv_json *doc) {
                      : r->spec->shape == QKV_CORPUS_RATED ? "the number (\"score\") or \"text\""
                      : labelled                           ? "\"label\" or \"text\""
                                                           : "\"text\"");
+    if (listed)
+        return qkv_reader_add_list(r, role[QKV_ROLE_LABEL], (qkv_text){"", 1}, role[QKV_ROLE_TEXT],
+                                   role[QKV_ROLE_PAIR], r->line);
     return qkv_reader_add(r, role[QKV_ROLE_LABEL], role[QKV_ROLE_TEXT], role[QKV_ROLE_PAIR],
                           r->line);
 }
@@ -220,7 +254,7 @@ static qkv_status read_value(qkv_reader *r) {
         status = read_object(r, &doc);
         qkv_json_free(&doc);
     }
-    if (status != QKV_OK) return qkv_fail_in(status, "%s, line %lld", r->path, (long long)r->line);
+    QKV_TRY(qkv_reader_blame(r, status));
     for (const char *p = r->at; p < stop; p++) r->line += *p == '\n';
     r->at = stop;
     return QKV_OK;

@@ -103,18 +103,14 @@ qkv_status qkv_read_conll(qkv_reader *r) {
 
 /* ---- CoNLL-U ---- */
 
-enum { ID, FORM, UPOS = 3, CONLLU_COLUMNS = 10 };
-
 /* Surface tokens of several words (1-2) and empty nodes (1.1) are no words. */
 static qkv_status conllu_line(sentence *s, qkv_text line) {
-    qkv_text field[COLUMNS];
-    if (split(line, field) != CONLLU_COLUMNS)
+    qkv_text field[QKV_CONLLU_COLUMNS];
+    if (!qkv_conllu_line(line, field))
         return refuse(s->r, "not the ten columns, TABs between, of CoNLL-U");
-    if (field[FORM].len == 0 || field[UPOS].len == 0)
-        return refuse(s->r, "a word needs a form and a part of speech");
-    if (memchr(field[ID].data, '.', field[ID].len) || memchr(field[ID].data, '-', field[ID].len))
-        return QKV_OK;
-    return add_word(s, field[FORM], field[UPOS]);
+    const qkv_text id = field[QKV_CONLLU_ID];
+    if (memchr(id.data, '.', id.len) || memchr(id.data, '-', id.len)) return QKV_OK;
+    return add_word(s, field[QKV_CONLLU_FORM], field[QKV_CONLLU_UPOS]);
 }
 
 qkv_status qkv_read_tagged_conllu(qkv_reader *r) {
@@ -235,8 +231,7 @@ qkv_status qkv_read_tagged_jsonl(qkv_reader *r) {
             status = read_object(&s, qkv_json_root(&doc));
             qkv_json_free(&doc);
         }
-        if (status != QKV_OK)
-            status = qkv_fail_in(status, "%s, line %lld", r->path, (long long)r->line);
+        status = qkv_reader_blame(r, status);
     }
     return close_sentence(&s, status);
 }

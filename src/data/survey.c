@@ -60,9 +60,16 @@ static qkv_status count_classes(const qkv_corpus *c, qkv_survey *s) {
     s->n_classes = c->labels.n;
     QKV_TRY_ALLOC(s->classes = qkv_zalloc((size_t)s->n_classes + 1, sizeof *s->classes));
     for (int32_t k = 0; k < s->n_classes; k++) s->classes[k].name = c->labels.names[k];
-    for (size_t i = 0; i < c->n; i++)
-        if (c->rows[i].label >= 0 && c->rows[i].label < s->n_classes)
-            s->classes[c->rows[i].label].n++; /* where the classes are another corpus's: none */
+    for (size_t i = 0; i < c->n; i++) {
+        const qkv_row *row = &c->rows[i];
+        /* where the classes are another corpus's, there may be others: they are none */
+        if (row->label >= 0 && row->label < s->n_classes) s->classes[row->label].n++;
+        for (size_t k = 0; k < row->n_labels; k++)
+            if (row->labels[k] >= 0 && row->labels[k] < s->n_classes)
+                s->classes[row->labels[k]].n++;
+        s->labels += (int64_t)row->n_labels;
+        s->unlabelled += c->several && row->n_labels == 0;
+    }
     for (int32_t k = 0; k < s->n_classes; k++) s->n_rare += s->classes[k].n < QKV_RARE;
     if (s->n_classes) qsort(s->classes, (size_t)s->n_classes, sizeof *s->classes, largest_first);
     return QKV_OK;
@@ -183,6 +190,17 @@ static void put_short(qkv_buf *out, const char *text) {
     qkv_buf_printf(out, "\"%.*s%s\"", (int)n, text, cut ? "…" : "");
 }
 
+/* Labels most of which have something between their parts may be lists. */
+static void advise_separator(const qkv_survey *s, qkv_buf *out) {
+    for (const char *c = ";|,"; *c; c++) {
+        int32_t n = 0;
+        for (int32_t k = 0; k < s->n_classes; k++) n += strchr(s->classes[k].name, *c) != NULL;
+        if (2 * n <= s->n_classes) continue;
+        qkv_buf_printf(out, ". If a row has several labels: --labels-separator \"%c\"", *c);
+        return;
+    }
+}
+
 static qkv_status refuse(const qkv_corpus *c, bool swapped, qkv_buf *why) {
     advise(c, swapped, why);
     qkv_status status = why->status;
@@ -203,7 +221,7 @@ qkv_status qkv_survey_check(const qkv_corpus *c, const qkv_survey *s) {
                        s->least);
         return refuse(c, false, &why);
     }
-    if (c->shape != QKV_CORPUS_LABELLED) return QKV_OK;
+    if (c->shape != QKV_CORPUS_LABELLED || c->several) return QKV_OK;
     if (classes < 2) {
         qkv_buf_puts(&why, "all rows have the same label");
         if (classes) qkv_buf_puts(&why, ", "), put_short(&why, s->classes[0].name);
@@ -223,6 +241,7 @@ qkv_status qkv_survey_check(const qkv_corpus *c, const qkv_survey *s) {
         put_short(&why, s->classes[0].name);
         qkv_buf_printf(&why, ": %s as rows",
                        classes == rows ? "as many labels" : "nearly as many labels");
+        advise_separator(s, &why);
         return refuse(c, 4 * s->texts <= rows, &why);
     }
     return QKV_OK;

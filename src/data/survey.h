@@ -22,6 +22,7 @@ typedef struct qkv_survey {
     int64_t disputed;         /* of these, rows whose label is not that of the first */
     qkv_class_count *classes; /* LABELLED: the largest first */
     int32_t n_classes, n_rare;
+    int64_t labels, unlabelled; /* where rows have several: all of them; rows without any */
     double least, most, mean, deviation; /* RATED: of the numbers */
     QKV_VEC(qkv_alike) alike;
 } qkv_survey;

@@ -2,6 +2,7 @@
  * are known names, or where its cells look like names and the rows below like something else. */
 #include "data/table_columns.h"
 #include "base/mem.h"
+#include "data/row_truth.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -60,6 +60,7 @@ static qkv_status add_columns(const qkv_tokenise_spec *spec, const qkv_row *row,
                            .to = to,
                            .trees = spec->trees,
                            .value = row->value,
+                           .labels = {row->labels, (int64_t)row->n_labels},
                            .line = row->line};
     if (spec->sides == 1) s.second = row->second; /* two texts in one sequence */
     for (qkv_column c = 0; c < QKV_COLUMNS; c++) {

@@ -19,7 +19,7 @@ static qkv_position_spec position_spec(const qkv_config *c, bool causal, int64_t
     bool rope = kind == QKV_POSITION_ROPE, t5 = kind == QKV_POSITION_T5;
     return (qkv_position_spec){
         .kind = kind,
-        .d_model = c->d_embedding, /* of what is added to embeddings */
+        .d_model = qkv_config_embedding(c), /* of what is added to embeddings */
         .d_head = c->d_head,
         .max_len = c->max_len,
         .heads = (int32_t)c->heads,
@@ -29,7 +29,7 @@ static qkv_position_spec position_spec(const qkv_config *c, bool causal, int64_t
         .pairing = (qkv_pairing)(rope ? c->rope_pairing : c->sinusoidal_pairing),
         .rates = (qkv_wave_rates)c->sinusoidal_rates,
         .first = c->sinusoidal_first,
-        .turned = c->rope_width,
+        .turned = c->rope_width ? c->rope_width : c->d_head,
         .scaling = {.kind = (qkv_rope_scaling_kind)c->rope_scaling,
                     .factor = c->rope_factor,
                     .length = (double)c->rope_length,
@@ -130,7 +130,7 @@ static void declare_embedding(qkv_model *m, qkv_side *side, int64_t vocab, bool 
     double deviation = c->embedding_scale ? 1 / sqrt((double)c->d_model) : 0.02;
     qkv_param_spec table = {
         .rows = vocab,
-        .cols = c->d_embedding,
+        .cols = qkv_config_embedding(c),
         .init = QKV_INIT_NORMAL,
         .gain = deviation,
         .no_decay = true,
@@ -142,18 +142,18 @@ static void declare_embedding(qkv_model *m, qkv_side *side, int64_t vocab, bool 
     e->dropout = (real)c->embedding_dropout;
     e->normed = c->embedding_norm;
     /* Zeros: a model that gets segments begins as the one that had none. */
-    const qkv_param_spec segments = {.rows = c->segments, .cols = c->d_embedding, .no_decay = true};
+    const qkv_param_spec segments = {.rows = c->segments, .cols = qkv_config_embedding(c), .no_decay = true};
     if (c->segments)
         e->segments =
             qkv_param_declare(&m->params, &segments, "%s.segment_embedding.weight", side->name);
     char name[QKV_NAME_BYTES];
     snprintf(name, sizeof name, "%s.embedding_norm", side->name);
-    const qkv_norm_shape norm = norm_shape(c, c->d_embedding);
+    const qkv_norm_shape norm = norm_shape(c, qkv_config_embedding(c));
     if (e->normed) e->norm = qkv_norm_declare(&m->params, &norm, name);
     const qkv_dense_spec projection = {
-        .in = c->d_embedding, .out = c->d_model, .bias = true, .init = (qkv_init_scheme)c->init};
+        .in = qkv_config_embedding(c), .out = c->d_model, .bias = true, .init = (qkv_init_scheme)c->init};
     snprintf(name, sizeof name, "%s.embedding_projection", side->name);
-    if (c->d_embedding != c->d_model)
+    if (qkv_config_embedding(c) != c->d_model)
         e->projection = qkv_dense_declare(&m->params, &projection, name);
 }
 
@@ -203,7 +203,7 @@ static void declare_vocab_head(qkv_model *m, const qkv_side *from) {
     int64_t width = from->width;
     h->transformed = c->head_transform;
     if (h->transformed) {
-        if (!from->recurrent) width = c->d_embedding;
+        if (!from->recurrent) width = qkv_config_embedding(c);
         const qkv_norm_shape norm = norm_shape(c, width);
         h->transform = qkv_dense_declare(
             &m->params,

@@ -58,6 +58,15 @@ qkv_status qkv_config_set(qkv_config *config, const char *key, const char *value
 
 /* ---- derived values and sense ---- */
 
+/* Of a recurrent layer. An encoder that reads both ways has two states side by side, which a head
+ * that is the embedding table wants as wide as that. */
+static int64_t state_width(const qkv_config *c) {
+    const qkv_shape shape = qkv_shape_of(c->task);
+    const bool halves =
+        c->tie && c->bidirectional && shape.head == QKV_HEAD_VOCAB && !shape.decoder;
+    return halves && c->d_model % 2 == 0 ? c->d_model / 2 : c->d_model;
+}
+
 static void derive(qkv_config *c) {
     bool gated = qkv_ffn_shapes[c->activation].gated;
     if (!c->target_vocab_size) c->target_vocab_size = c->vocab_size;
@@ -68,9 +77,7 @@ static void derive(qkv_config *c) {
     /* two thirds of the plain width, so that a gated layer costs the same; rounded up to whole
      * vectors */
     if (!c->d_ff) c->d_ff = gated ? (8 * c->d_model / 3 + 15) / 16 * 16 : 4 * c->d_model;
-    if (!c->d_state) c->d_state = c->d_model;
-    if (!c->d_embedding) c->d_embedding = c->d_model;
-    if (!c->rope_width) c->rope_width = c->d_head;
+    if (!c->d_state) c->d_state = state_width(c);
     if (!c->ngram_buckets) c->ngram_buckets = 1 << 18;
     if (c->ngram_chars < 0) c->ngram_chars = 0;
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
@@ -90,7 +97,7 @@ static qkv_status check_transformer(const qkv_config *c) {
             QKV_USAGE,
             "heads (%lld) is not a multiple of kv_heads (%lld), so they do not form groups",
             (long long)c->heads, (long long)c->kv_heads);
-    if (c->d_embedding != c->d_model && c->tie && !c->head_transform &&
+    if (qkv_config_embedding(c) != c->d_model && c->tie && !c->head_transform &&
         qkv_shape_of(c->task).head == QKV_HEAD_VOCAB)
         return qkv_fail(QKV_USAGE,
                         "tie=true needs rows as wide as the embedding table (d_embedding, %lld): "

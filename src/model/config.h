@@ -62,6 +62,11 @@ static inline int64_t qkv_config_longest(const qkv_config *c) {
     return c->cut && c->cut < c->max_len ? c->cut : c->max_len;
 }
 
+/* Width of the vectors of words. */
+static inline int64_t qkv_config_embedding(const qkv_config *c) {
+    return c->d_embedding ? c->d_embedding : c->d_model;
+}
+
 /* Fills what stands for "derived from the others" and refuses what makes no sense, with the reason
  * and what to use. */
 qkv_status qkv_config_resolve(const qkv_config *config, qkv_config *out);

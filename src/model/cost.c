@@ -215,7 +215,7 @@ static void visit_side(const walker *w, const qkv_side *side) {
     qkv_cost_part table = part;
     bool first = side == &w->m->encoder || !w->m->encoder.name;
     table.name = "embedding";
-    table.width = table.inside = w->m->config.d_embedding;
+    table.width = table.inside = qkv_config_embedding(&w->m->config);
     table.kept = (double)table.width;
     if (first || side->embedding.table != w->m->encoder.embedding.table)
         add_param(&table, side->embedding.table);

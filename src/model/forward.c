@@ -226,6 +226,10 @@ qkv_tensor *qkv_model_tag(qkv_tape *t, qkv_model *m, const qkv_tokens *src, cons
     return qkv_dense_apply(t, &m->head.classes, qkv_embedding(t, x, &words), QKV_ACT_NONE);
 }
 
+void qkv_model_set_threshold(qkv_model *m, double threshold) {
+    m->config.threshold = threshold;
+}
+
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams) {
     m->config.encoder_vote = encoder;
     m->config.ngram_vote = ngrams;

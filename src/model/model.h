@@ -80,6 +80,8 @@ qkv_tensor *qkv_model_tag(qkv_tape *t, qkv_model *m, const qkv_tokens *src, cons
  * the n-grams. */
 qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
 qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *src);
+/* From which probability on a label is given, where a text may have several. */
+void qkv_model_set_threshold(qkv_model *m, double threshold);
 void qkv_model_set_votes(qkv_model *m, double encoder, double ngrams);
 
 /* A text as the n-grams see it: its tokens, and the code points of which it is written, or none. */

@@ -2,6 +2,7 @@
  * probabilities mean what they say, and how much of a figure is the luck of the rows. */
 #include "report/evaluate.h"
 #include "base/mem.h"
+#include "score/agreement.h"
 #include "score/resample.h"
 
 #include <math.h>
@@ -226,8 +227,8 @@ static double f1_of(int64_t truth, int64_t found, int64_t both) {
     return both ? 2 * (double)both / (double)(truth + found) : 0;
 }
 
-static void count_sample(const void *data, const uint32_t *drawn, size_t rows, void *scratch,
-                         double *figures) {
+static qkv_status count_answers(const void *data, const uint32_t *drawn, size_t rows, void *scratch,
+                                double *figures) {
     const answered *d = data;
     const qkv_scores *s = d->s;
     const int32_t classes = s->tally.classes;
@@ -252,6 +253,7 @@ static void count_sample(const void *data, const uint32_t *drawn, size_t rows, v
     for (int32_t k = 0; k < classes; k++)
         figures[MACRO_F1] += f1_of(truth[k], found[k], both[k]) / classes;
     figures[SPAN_F1] = f1_of(spans.truth, spans.answered, spans.both);
+    return QKV_OK;
 }
 
 static qkv_status find_first(const qkv_scores *s, int64_t **out) {
@@ -274,7 +276,7 @@ qkv_status qkv_scores_intervals(qkv_scores *s, const qkv_evaluate_options *o, qk
                               .seed = o->seed ? o->seed : QKV_RESAMPLE_SEED,
                               .figures = FIGURES,
                               .scratch = 3 * (size_t)s->tally.classes * sizeof(int64_t),
-                              .count = count_sample,
+                              .count = count_answers,
                               .data = &data};
     if (status == QKV_OK) status = qkv_resample_run(&how, values);
     if (status == QKV_OK) {
@@ -285,6 +287,49 @@ qkv_status qkv_scores_intervals(qkv_scores *s, const qkv_evaluate_options *o, qk
         out->samples = (int64_t)samples;
     }
     qkv_free(first);
+    qkv_free(values);
+    return status;
+}
+
+/* Of numbers: a sample in which either side does not vary has no correlation, and counts as 0. */
+enum { MSE, PEARSON, SPEARMAN, OF_NUMBERS };
+
+static qkv_status count_numbers(const void *data, const uint32_t *drawn, size_t rows, void *scratch,
+                                double *figures) {
+    const qkv_scores *s = data;
+    double *truth = scratch, *answer = truth + rows;
+    qkv_agreement found;
+    for (size_t i = 0; i < rows; i++) {
+        truth[i] = s->tally.truth.at[drawn[i]];
+        answer[i] = s->tally.answer.at[drawn[i]];
+    }
+    QKV_TRY(qkv_agreement_of(truth, answer, rows, &found));
+    figures[MSE] = found.mse;
+    figures[PEARSON] = isnan(found.pearson) ? 0 : found.pearson;
+    figures[SPEARMAN] = isnan(found.spearman) ? 0 : found.spearman;
+    return QKV_OK;
+}
+
+qkv_status qkv_scores_number_intervals(const qkv_scores *s, const qkv_evaluate_options *o,
+                                       qkv_evaluation *out) {
+    enum { RANKING = 10 }; /* what a row of a sample costs more than elsewhere */
+    const size_t rows = s->tally.truth.n, samples = qkv_samples_of(o, RANKING * rows);
+    if (samples == 0) return QKV_OK;
+    double *values = qkv_alloc(OF_NUMBERS * samples * sizeof *values);
+    const qkv_resample how = {.rows = rows,
+                              .samples = samples,
+                              .seed = o->seed ? o->seed : QKV_RESAMPLE_SEED,
+                              .figures = OF_NUMBERS,
+                              .scratch = 2 * rows * sizeof(double),
+                              .count = count_numbers,
+                              .data = s};
+    const qkv_status status = values ? qkv_resample_run(&how, values) : QKV_FAILED;
+    if (status == QKV_OK) {
+        out->mse_interval = qkv_interval_of(values + MSE * samples, samples);
+        out->pearson_interval = qkv_interval_of(values + PEARSON * samples, samples);
+        out->spearman_interval = qkv_interval_of(values + SPEARMAN * samples, samples);
+        out->samples = (int64_t)samples;
+    }
     qkv_free(values);
     return status;
 }

@@ -87,6 +87,7 @@ static const struct face {
     {"ask", "Attention to the source", NULL, QKV_BLOCK_ATTENTION, "keys, values", false},
     {"head", "Output over the vocabulary", NULL, QKV_BLOCK_OUTPUT, NULL, false},
     {"classes", "Output over the classes", NULL, QKV_BLOCK_OUTPUT, NULL, false},
+    {"number", "Output of one number", NULL, QKV_BLOCK_OUTPUT, NULL, false},
     {"tags", "Output over the labels of words", NULL, QKV_BLOCK_OUTPUT, NULL, false},
 };
 
@@ -297,6 +298,8 @@ static const char *output_of(side *s, qkv_shape shape) {
         return say(s, "out: scores of %lld labels for each word", (long long)s->config->classes);
     case QKV_HEAD_VOCAB:
         return shape.decoder ? "out: scores of the next token" : "out: scores of the hidden tokens";
+    case QKV_HEAD_NUMBER:
+        return "out: a number for each text";
     default:
         return shape.head == QKV_HEAD_NONE ? "out: a vector for each token"
                                            : "out: an answer for each text";

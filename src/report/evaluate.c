@@ -36,9 +36,13 @@ static qkv_status begin_classes(const qkv_text_model *m, const qkv_evaluate_opti
                                 qkv_scores *s) {
     const size_t classes = (size_t)m->labels.n;
     s->tally.classes = m->labels.n;
+    QKV_TRY_ALLOC(s->classes = qkv_zalloc(classes, sizeof *s->classes));
+    if (qkv_model_config(m->model)->several) {
+        QKV_TRY_ALLOC(s->tally.labels = qkv_zalloc(classes + 1, sizeof *s->tally.labels));
+        return QKV_OK;
+    }
     s->tally.keep = o->errors || o->samples || o->calibration;
     QKV_TRY_ALLOC(s->tally.confusion = qkv_zalloc(classes * classes, sizeof(int64_t)));
-    QKV_TRY_ALLOC(s->classes = qkv_zalloc(classes, sizeof *s->classes));
     return QKV_OK;
 }
 
@@ -238,6 +242,7 @@ static qkv_class_score score(const char *label, int64_t truth, int64_t answered,
 
 static qkv_class_score score_class(const qkv_tally *t, int32_t k, const char *label) {
     int64_t answered = 0, truth = 0;
+    if (t->labels) return score(label, t->labels[k][0], t->labels[k][1], t->labels[k][2]);
     for (int32_t i = 0; i < t->classes; i++) {
         answered += t->confusion[i * t->classes + k];
         truth += t->confusion[k * t->classes + i];
@@ -283,6 +288,14 @@ static qkv_status conclude_classes(const qkv_text_model *m, const qkv_evaluate_o
     out->classes = s->classes;
     out->confusion = s->tally.confusion;
     out->macro_f1 = sum / s->tally.classes;
+    if (s->tally.labels) {
+        const qkv_class_score all = score_class(&s->tally, s->tally.classes, NULL);
+        out->several = true;
+        out->micro_precision = all.precision;
+        out->micro_recall = all.recall;
+        out->micro_f1 = all.f1;
+        return QKV_OK;
+    }
     if (s->spans) QKV_TRY(conclude_spans(&m->spans, s, out));
     QKV_TRY(qkv_scores_mistaken(s, out));
     if (o->calibration || o->samples) qkv_scores_calibrate(s, out);
@@ -290,7 +303,8 @@ static qkv_status conclude_classes(const qkv_text_model *m, const qkv_evaluate_o
     return o->samples ? qkv_scores_intervals(s, o, out) : QKV_OK;
 }
 
-static qkv_status conclude_numbers(const qkv_scores *s, qkv_evaluation *out) {
+static qkv_status conclude_numbers(const qkv_scores *s, const qkv_evaluate_options *o,
+                                   qkv_evaluation *out) {
     qkv_agreement found;
     QKV_TRY(qkv_agreement_of(s->tally.truth.at, s->tally.answer.at, s->tally.truth.n, &found));
     out->accuracy = NAN;
@@ -298,7 +312,7 @@ static qkv_status conclude_numbers(const qkv_scores *s, qkv_evaluation *out) {
     out->mae = found.mae;
     out->pearson = found.pearson;
     out->spearman = found.spearman;
-    return QKV_OK;
+    return qkv_scores_number_intervals(s, o, out);
 }
 
 static qkv_status conclude_translation(qkv_scores *s, const qkv_evaluate_options *o,
@@ -341,8 +355,8 @@ static qkv_status conclude(const qkv_text_model *m, const qkv_evaluate_options *
     out->unknown = s->tally.n_unknown;
     out->loss = s->tally.loss / (targets - (double)s->tally.n_unknown);
     out->accuracy = (double)s->tally.n_right / targets;
-    if (s->tally.confusion) return conclude_classes(m, o, s, out);
-    if (s->tally.truth.n) return conclude_numbers(s, out);
+    if (s->tally.classes) return conclude_classes(m, o, s, out);
+    if (s->tally.truth.n) return conclude_numbers(s, o, out);
     /* Bits per byte of the original text: the mean loss of a token, times the tokens per byte.
      * (Where only some tokens are guessed, as in mlm, as if all were.) */
     const int64_t tokens = s->translated ? s->tally.n_targets : s->n_tokens;
@@ -381,6 +395,9 @@ static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
     while (files && files[n]) n++;
     if (!options) options = &defaults;
     QKV_TRY(check_options(task, options));
+    if (qkv_text_model_several(m) && (options->errors || options->calibration))
+        return qkv_fail(QKV_USAGE, "a text of this model may have several labels: --errors and "
+                                   "--calibration are for models of one label a text");
     const qkv_corpus_spec spec = {.shape = task->corpus,
                                   .paths = files,
                                   .n_paths = n,
@@ -388,6 +405,8 @@ static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
                                   .column = {[QKV_ROLE_LABEL] = options->label,
                                              [QKV_ROLE_TEXT] = options->text,
                                              [QKV_ROLE_PAIR] = options->pair},
+                                  .between = options->labels_separator,
+                                  .several = qkv_text_model_several(m),
                                   .second = m->pairs           ? QKV_SECOND_MUST
                                             : task->sides == 1 ? QKV_SECOND_NOT
                                                                : QKV_SECOND_MAY,
@@ -417,6 +436,9 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                             .accuracy_interval = none,
                             .macro_f1_interval = none,
                             .span_f1_interval = none,
+                            .mse_interval = none,
+                            .pearson_interval = none,
+                            .spearman_interval = none,
                             .ter = NAN,
                             .perplexity = NAN,
                             .bits_per_byte = NAN,
@@ -424,6 +446,9 @@ qkv_status qkv_evaluate(const qkv_text_model *m, const char *const *files,
                             .span_precision = NAN,
                             .span_recall = NAN,
                             .span_f1 = NAN,
+                            .micro_precision = NAN,
+                            .micro_recall = NAN,
+                            .micro_f1 = NAN,
                             .mse = NAN,
                             .mae = NAN,
                             .pearson = NAN,
@@ -441,6 +466,7 @@ void qkv_evaluation_free(qkv_evaluation *e) {
     if (s) {
         qkv_free(s->tally.confusion);
         qkv_free(s->tally.answers.at);
+        qkv_free(s->tally.labels);
         qkv_free(s->tally.truth.at);
         qkv_free(s->tally.answer.at);
         qkv_free(s->classes);

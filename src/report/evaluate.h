@@ -49,6 +49,9 @@ void qkv_scores_calibrate(qkv_scores *s, qkv_evaluation *out);
 qkv_status qkv_scores_mistaken(qkv_scores *s, qkv_evaluation *out);
 /* Intervals of accuracy, macro F1 and, of taggers with spans, their F1: over rows. */
 qkv_status qkv_scores_intervals(qkv_scores *s, const qkv_evaluate_options *o, qkv_evaluation *out);
+/* Intervals of a task's numbers. */
+qkv_status qkv_scores_number_intervals(const qkv_scores *s, const qkv_evaluate_options *o,
+                                       qkv_evaluation *out);
 /* How many samples are drawn of so many rows. */
 size_t qkv_samples_of(const qkv_evaluate_options *o, size_t rows);
 

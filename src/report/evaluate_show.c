@@ -52,6 +52,15 @@ static void rows_json(const char *key, const qkv_class_score *rows, size_t n, qk
 static void classes_json(const qkv_evaluation *e, qkv_json_out *j) {
     rows_json("classes", e->classes, e->n_classes, j);
     put_numbers(j, (const number[]){{"macro_f1", e->macro_f1}}, 1);
+    if (e->several) {
+        put_numbers(j,
+                    (const number[]){{"micro_precision", e->micro_precision},
+                                     {"micro_recall", e->micro_recall},
+                                     {"micro_f1", e->micro_f1},
+                                     {"exact_match", e->accuracy}},
+                    4);
+        return;
+    }
     qkv_json_put_key(j, "confusion");
     qkv_json_open(j, '[');
     for (size_t k = 0; k < e->n_classes; k++) {
@@ -159,11 +168,14 @@ static void members(const void *result, qkv_json_out *j) {
     put_interval(j, "accuracy_interval", e->accuracy_interval);
     put_interval(j, "macro_f1_interval", e->macro_f1_interval);
     put_interval(j, "span_f1_interval", e->span_f1_interval);
+    put_interval(j, "mse_interval", e->mse_interval);
+    put_interval(j, "pearson_interval", e->pearson_interval);
+    put_interval(j, "spearman_interval", e->spearman_interval);
     if (e->samples && !e->translation) qkv_put_count(j, "samples", e->samples);
     if (e->confusion) labels_json(e, j);
     if (e->n_errors) errors_json(e, j);
     if (e->n_lengths) lengths_json(e, j);
-    if (e->confusion)
+    if (e->classes)
         classes_json(e, j);
     else if (!isnan(e->mse))
         put_numbers(j,
@@ -276,16 +288,29 @@ static qkv_status mistaken_table(const qkv_evaluation *e, qkv_buf *out) {
 
 /* ---- what went wrong ---- */
 
+/* A label, as much as leaves room for others in a line. */
+static void put_label(const char *label, qkv_buf *out) {
+    enum { MOST = 20 };
+    const size_t len = strlen(label);
+    if (qkv_text_width(label, len) <= MOST)
+        qkv_buf_add(out, label, len);
+    else
+        qkv_text_fit(out, label, len, MOST, false);
+}
+
 static void put_unknown(const qkv_evaluation *e, qkv_buf *out) {
     enum { NAMED = 3 };
     if (e->unknown == 0) return;
-    qkv_buf_printf(out, "labels that the model does not know, counted as wrong: %lld (",
+    qkv_buf_printf(out, "labels that the model does not know, counted as wrong: %lld\n    ",
                    (long long)e->unknown);
-    for (size_t i = 0; i < e->n_unknown_labels && i < NAMED; i++)
-        qkv_buf_printf(out, "%s\"%s\"", i ? ", " : "", e->unknown_labels[i]);
+    for (size_t i = 0; i < e->n_unknown_labels && i < NAMED; i++) {
+        qkv_buf_puts(out, i ? ", \"" : "\"");
+        put_label(e->unknown_labels[i], out);
+        qkv_buf_putc(out, '"');
+    }
     if (e->n_unknown_labels > NAMED)
         qkv_buf_printf(out, " and %zu more", e->n_unknown_labels - NAMED);
-    qkv_buf_printf(out, ")\nwithout them: accuracy %.2f %%\n",
+    qkv_buf_printf(out, "\nwithout them: accuracy %.2f %%\n",
                    100 * (double)e->right / (double)(e->targets - e->unknown));
 }
 
@@ -329,9 +354,11 @@ static void put_error(const qkv_wrong_answer *w, bool files, qkv_buf *out) {
         put_line(out, w->truth, strlen(w->truth), WIDTH - 8);
         return;
     }
-    qkv_buf_printf(out, "line %lld: %s", (long long)w->line, w->answer);
+    qkv_buf_printf(out, "line %lld: ", (long long)w->line);
+    put_label(w->answer, out);
     if (!isnan(w->p_answer)) qkv_buf_printf(out, " %.4f", w->p_answer);
-    qkv_buf_printf(out, ", but it is %s", w->truth);
+    qkv_buf_puts(out, ", but it is ");
+    put_label(w->truth, out);
     if (!isnan(w->p_truth)) qkv_buf_printf(out, " %.4f", w->p_truth);
     qkv_buf_puts(out, "\n    ");
     if (w->end - w->begin < w->text.len)
@@ -385,10 +412,17 @@ static void table(const void *result, qkv_buf *out) {
     if (!isnan(e->mse)) {
         qkv_buf_printf(out, "mse %.6g   mae %.6g   pearson %.4f   spearman %.4f   (%lld rows)\n",
                        e->mse, e->mae, e->pearson, e->spearman, (long long)e->targets);
+        if (e->samples)
+            qkv_buf_printf(out,
+                           "95 %% interval: mse %.6g to %.6g   pearson %.4f to %.4f\n"
+                           "               spearman %.4f to %.4f\n",
+                           e->mse_interval.low, e->mse_interval.high, e->pearson_interval.low,
+                           e->pearson_interval.high, e->spearman_interval.low,
+                           e->spearman_interval.high);
         put_errors(e, out);
         return;
     }
-    if (!e->confusion) {
+    if (!e->classes) {
         qkv_buf_printf(out,
                        "loss %.4f nats   perplexity %.3f   bits per byte %.4f   (%lld tokens)\n",
                        e->loss, e->perplexity, e->bits_per_byte, (long long)e->targets);
@@ -397,8 +431,12 @@ static void table(const void *result, qkv_buf *out) {
         put_errors(e, out);
         return;
     }
-    qkv_buf_printf(out, "accuracy %.2f %%   macro F1 %.4f   loss %.4f   (%lld of %lld right)\n",
-                   100 * e->accuracy, e->macro_f1, e->loss, (long long)e->right,
+    if (e->several)
+        qkv_buf_printf(out, "micro F1 %.4f   precision %.4f   recall %.4f   macro F1 %.4f\n",
+                       e->micro_f1, e->micro_precision, e->micro_recall, e->macro_f1);
+    qkv_buf_printf(out, e->several ? "exact match %.2f %%" : "accuracy %.2f %%", 100 * e->accuracy);
+    if (!e->several) qkv_buf_printf(out, "   macro F1 %.4f", e->macro_f1);
+    qkv_buf_printf(out, "   loss %.4f   (%lld of %lld right)\n", e->loss, (long long)e->right,
                    (long long)e->targets);
     put_intervals(e, out);
     put_unknown(e, out);
@@ -408,7 +446,7 @@ static void table(const void *result, qkv_buf *out) {
                        e->span_precision, e->span_recall);
     qkv_status status = classes_table(e->types ? "type" : "class", e->types ? e->types : e->classes,
                                       e->types ? e->n_types : e->n_classes, out);
-    if (status == QKV_OK && !e->types)
+    if (status == QKV_OK && !e->types && !e->several)
         status = (e->n_classes <= MOST_COLUMNS ? confusion_table : mistaken_table)(e, out);
     if (status != QKV_OK) out->status = status;
     if (e->n_bins) qkv_reliability_terminal(e, out);

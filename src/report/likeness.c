@@ -122,10 +122,11 @@ void qkv_likeness_line(const qkv_likeness *l, size_t i, double figures[QKV_LIKEN
     figures_of(sums, figures);
 }
 
-static void count_sample(const void *data, const uint32_t *drawn, size_t rows, void *scratch,
-                         double *figures) {
+static qkv_status count_sample(const void *data, const uint32_t *drawn, size_t rows, void *scratch,
+                               double *figures) {
     for (size_t i = 0; i < rows; i++) add_line(data, drawn[i], scratch);
     figures_of(scratch, figures);
+    return QKV_OK;
 }
 
 qkv_status qkv_likeness_resample(const qkv_likeness *l, size_t samples, uint64_t seed,

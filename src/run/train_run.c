@@ -32,6 +32,11 @@ static qkv_status assign_init(qkv_run *r) {
     const qkv_recipe *recipe = r->task->recipe;
     r->config.weights = QKV_WEIGHT_F32;
     r->goes_on = qkv_task_of(&r->config) == r->task;
+    if (r->config.arch != QKV_ARCH_TRANSFORMER) { /* a width that its task gave it */
+        qkv_config full;
+        QKV_TRY(qkv_config_resolve(&r->config, &full));
+        r->config.d_state = full.d_state;
+    }
     if (!r->goes_on) r->config.unit = false; /* of vectors that are compared, not classified */
     if (!recipe->regularizer || r->goes_on) return QKV_OK;
     QKV_TRY(qkv_config_preset(&usual, recipe->regularizer));
@@ -121,6 +126,7 @@ static qkv_status read_texts(qkv_run *r) {
                             .column = {[QKV_ROLE_LABEL] = given(r->train.label),
                                        [QKV_ROLE_TEXT] = given(r->train.text),
                                        [QKV_ROLE_PAIR] = given(r->train.pair)},
+                            .between = given(r->train.labels_separator),
                             .trees = given(r->train.trees)};
     if (spec.n_paths == 0 && !spec.rows)
         return qkv_fail(QKV_USAGE, "train needs data: --train FILE");
@@ -137,6 +143,7 @@ static qkv_status read_texts(qkv_run *r) {
     spec.paths = r->request->valid;
     spec.n_paths = count_paths(spec.paths);
     spec.labels = labelled ? &r->corpus.labels : NULL;
+    spec.several = r->corpus.several;
     spec.second = r->pairs              ? QKV_SECOND_MUST
                   : r->task->sides == 1 ? QKV_SECOND_NOT
                                         : QKV_SECOND_MAY;
@@ -369,6 +376,7 @@ qkv_status qkv_run_prepare(qkv_run *r, const qkv_run_wish *wish) {
         QKV_TRY(assign(r, r->chosen->preset));
     }
     if (qkv_has_labels(r->task->shape)) r->config.classes = r->corpus.labels.n;
+    r->config.several = r->corpus.several;
     if (r->task->shape.head == QKV_HEAD_NUMBER) r->config.classes = 1;
     if (r->train.overfit)
         r->config.dropout = r->config.attention_dropout = r->config.embedding_dropout = 0;

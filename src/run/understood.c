@@ -244,6 +244,18 @@ static void put_class(qkv_buf *out, const qkv_class_count *c) {
     put_count(out, c->n);
 }
 
+static qkv_status say_lists(qkv_run *r, const qkv_survey *s) {
+    qkv_buf line = {0};
+    qkv_buf_printf(&line, "several labels a row: %.2f on average",
+                   (double)s->labels / (double)s->rows);
+    if (s->unlabelled) {
+        qkv_buf_puts(&line, "; ");
+        put_count(&line, s->unlabelled);
+        qkv_buf_puts(&line, s->unlabelled == 1 ? " row without any" : " rows without any");
+    }
+    return say(r, "labels", &line);
+}
+
 static qkv_status say_classes(qkv_run *r, const qkv_survey *s) {
     qkv_buf line = {0};
     put_count(&line, s->n_classes);
@@ -275,6 +287,11 @@ static qkv_status say_sample(qkv_run *r) {
         put_shown(&line, text_of(c->labels.names[row->label]), SHOWN);
         qkv_buf_puts(&line, ": ");
     }
+    for (size_t k = 0; k < row->n_labels; k++) {
+        if (k) qkv_buf_puts(&line, ", ");
+        put_shown(&line, text_of(c->labels.names[row->labels[k]]), SHOWN);
+    }
+    if (c->several) qkv_buf_puts(&line, row->n_labels ? ": " : "no label: ");
     if (c->shape == QKV_CORPUS_RATED) qkv_buf_printf(&line, "%.6g: ", (double)row->value);
     put_quoted(&line, row->text, row->second.data ? SAMPLE / 2 : SAMPLE);
     if (row->second.data) {
@@ -333,13 +350,14 @@ static qkv_status say_all(qkv_run *r, const qkv_survey *s) {
     QKV_TRY(say_readings(r, c, "read"));
     if (c->shape == QKV_CORPUS_STREAM) return QKV_OK;
     QKV_TRY(say_rows(r, s, "rows"));
+    if (c->several) QKV_TRY(say_lists(r, s));
     if (c->shape == QKV_CORPUS_LABELLED) QKV_TRY(say_classes(r, s));
     if (c->shape == QKV_CORPUS_RATED) QKV_TRY(say_numbers(r, s));
     QKV_TRY(say_sample(r));
     QKV_TRY(qkv_survey_check(c, s));
     if (c->shape != QKV_CORPUS_LABELLED) return QKV_OK;
     QKV_TRY(warn_rare(r, s));
-    QKV_TRY(warn_imbalance(r, s));
+    if (!c->several) QKV_TRY(warn_imbalance(r, s));
     return warn_alike(r, s);
 }
 

@@ -100,6 +100,7 @@ qkv_status qkv_resample_run(const qkv_resample *r, double *out) {
     size_t bytes;
     qkv_draws_begin(&draws, r->seed);
     if (qkv_mul_over(r->rows, AT_ONCE * sizeof(uint32_t), &bytes)) bytes = SIZE_MAX;
+    _Atomic bool failed = false;
     uint32_t *drawn = qkv_alloc(bytes);
     char *scratch = qkv_alloc(AT_ONCE * each);
     for (size_t from = 0; from < r->samples && drawn && scratch; from += AT_ONCE) {
@@ -109,13 +110,16 @@ qkv_status qkv_resample_run(const qkv_resample *r, double *out) {
         QKV_PARALLEL_FOR_IF(n * r->rows >= 4096)
         for (size_t i = 0; i < n; i++) {
             double *figures = (double *)(void *)(scratch + i * each);
-            r->count(r->data, drawn + i * r->rows, r->rows, figures + r->figures, figures);
+            if (r->count(r->data, drawn + i * r->rows, r->rows, figures + r->figures, figures) !=
+                QKV_OK)
+                failed = true;
             for (size_t f = 0; f < r->figures; f++) out[f * r->samples + from + i] = figures[f];
         }
     }
     const bool ok = drawn && scratch;
     qkv_free(drawn);
     qkv_free(scratch);
+    if (ok && failed) return qkv_fail(QKV_FAILED, "out of memory while samples were counted");
     return ok ? QKV_OK : QKV_FAILED;
 }
 

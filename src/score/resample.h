@@ -20,8 +20,8 @@ typedef struct qkv_resample {
     size_t figures; /* numbers that a sample gives */
     size_t scratch; /* bytes that counting it may use */
     /* Counts rows drawn[0 … rows), zeros in scratch at first. */
-    void (*count)(const void *data, const uint32_t *drawn, size_t rows, void *scratch,
-                  double *figures);
+    qkv_status (*count)(const void *data, const uint32_t *drawn, size_t rows, void *scratch,
+                        double *figures);
     const void *data;
 } qkv_resample;
 

@@ -10,7 +10,7 @@
  *   bytes   of memory, beside the model's, while it is fitted
  *   weigh   at each validation: how much it counts beside the network
  *   keep    what the training found goes into the configuration that is written
- *   learn   once the network is done: a file of its own in the model folder
+ *   learn   before the first step, from the ids alone: a file of its own in the model folder
  *
  * A row leaves out (NULL) what it has no use for. */
 #ifndef QKV_TASK_COMPANION_H
@@ -48,7 +48,7 @@ typedef struct qkv_companion {
     qkv_status (*learn)(const qkv_encoded *train, const qkv_config *c, const char *path);
 } qkv_companion;
 
-extern const qkv_companion qkv_companion_ngrams, qkv_companion_shortlist;
+extern const qkv_companion qkv_companion_ngrams, qkv_companion_shortlist, qkv_companion_threshold;
 
 /* The i-th companion that a model of this configuration has; NULL past the last. */
 const qkv_companion *qkv_companion_at(const qkv_config *c, int i);

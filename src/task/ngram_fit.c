@@ -14,6 +14,8 @@
  * seen nothing. What is kept is w = r u, so that w·x is the decision and an update of
  * α by d adds d r² x to w.
  *
+ * A text of several labels counts in each of their classes.
+ *
  * A number t is told by ridge regression (squared error in the place of the slack, α of any sign):
  *     minimise ½ |u|² + C Σ_i (t_i − u·x̃_i)²
  * with r_g = 1 + log(N / n_g), as words are weighed where texts are searched.
@@ -67,8 +69,9 @@ static qkv_ngram_text text_of(const fit *f, int64_t i, qkv_cells *truth) {
     const qkv_encoded *data = f->in->train;
     if (i >= data->n) i -= data->n, data = f->in->held_out;
     qkv_ngram_text text = {0};
-    *truth =
-        f->ridge ? qkv_encoded_cells(data, QKV_COLUMN_VALUE, i) : (qkv_cells){&data->label[i], 1};
+    *truth = f->ridge             ? qkv_encoded_cells(data, QKV_COLUMN_VALUE, i)
+             : f->config->several ? qkv_encoded_cells(data, QKV_COLUMN_LABELS, i)
+                                  : (qkv_cells){&data->label[i], 1};
     text.ids = qkv_encoded_ids(data, i, 0, &text.n);
     text.chars = qkv_encoded_cells(data, QKV_COLUMN_CHARS, i);
     return text;

@@ -60,6 +60,8 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *confi
                           .mask = qkv_tokenizer_special(tok, QKV_TOK_MASK),
                           .bare_source = !config->source_eos,
                           .vocab_size = (int32_t)qkv_tokenizer_size(tok),
+                          .classes = (int32_t)config->classes,
+                          .several = config->several,
                           .rate_mean = config->rate_mean,
                           .rate_deviation = config->rate_deviation};
     /* BERT's tokenizers begin and end a text with [CLS] and [SEP]. */
@@ -89,6 +91,7 @@ static unsigned columns_of(const qkv_config *c) {
     unsigned columns = qkv_task_of(c)->columns;
     if (c->position == QKV_POSITION_STRUCTURAL) columns |= QKV_COLUMNS_TREE;
     if (c->segments) columns |= qkv_column_bit(QKV_COLUMN_SEGMENTS);
+    if (c->several) columns |= qkv_column_bit(QKV_COLUMN_LABELS);
     const qkv_companion *companion;
     for (int i = 0; (companion = qkv_companion_at(c, i)); i++)
         if (companion->columns) columns |= companion->columns(c);

@@ -13,9 +13,10 @@
 
 /* A batch as the model sees it. Lives in the tape's arena: until the next step begins. */
 typedef struct qkv_batch {
-    qkv_tokens src, tgt;        /* rows 0 where the task has no such side */
-    const int32_t *targets;     /* classify: of each sequence; translate, lm: of each row of tgt */
-    const real *numbers;        /* rate: of each sequence, in deviations from their mean */
+    qkv_tokens src, tgt;    /* rows 0 where the task has no such side */
+    const int32_t *targets; /* classify: of each sequence; translate, lm: of each row of tgt */
+    const real *numbers; /* rate: of each sequence, in deviations from their mean; several labels:
+                            (n, classes), 1 where it has the label */
     const int32_t *target_rows; /* mlm: the rows of src that the targets belong to */
     int64_t n_targets;
     int64_t n_sequences;
@@ -25,7 +26,9 @@ typedef struct qkv_batch {
 /* What a task needs to know beside the data. */
 typedef struct qkv_task_spec {
     int32_t bos, eos, mask; /* ids; −1: the tokenizer has none */
-    bool bare_source;       /* translate: the source has no end mark */
+    int32_t classes;
+    bool several;     /* labels a text */
+    bool bare_source; /* translate: the source has no end mark */
     int32_t vocab_size;
     int32_t n_special; /* ids below this are never masked nor drawn */
     double mask_rate;  /* mlm: share of tokens to predict; 0 means QKV_MASK_RATE */
@@ -78,9 +81,11 @@ typedef struct qkv_tally {
     int64_t n_unknown;  /* targets whose label is not: never right, and no part of the loss */
     int64_t *confusion; /* of a head of classes: [truth][answer], else NULL */
     int32_t classes;
-    bool keep;                     /* keep the answers too, */
-    QKV_VEC(qkv_answer) answers;   /* in the order of the batches */
-    const int64_t *examples;       /* of the batch at hand */
+    bool keep;                   /* keep the answers too, */
+    QKV_VEC(qkv_answer) answers; /* in the order of the batches */
+    const int64_t *examples;     /* of the batch at hand */
+    int64_t (*labels)[3]; /* where a text may have several, by class: true, answered, both; those
+                             of all classes behind them. Else NULL */
     QKV_VEC(double) truth, answer; /* of a head of one number, as in the data */
 } qkv_tally;
 

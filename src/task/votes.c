@@ -31,6 +31,17 @@ static double loss_of(const real *x, const real *y, int64_t n, int32_t target, d
     return most + log(sum) - 0.5 * (a * (double)x[target] + b * (double)y[target]);
 }
 
+/* The same of labels each of which is there or not: Σ log(1 + eᶻ) − t z. */
+static double loss_of_labels(const real *x, const real *y, int64_t n, const real *t, double a,
+                             double b) {
+    double sum = 0;
+    for (int64_t c = 0; c < n; c++) {
+        const double z = 0.5 * (a * (double)x[c] + b * (double)y[c]);
+        sum += (z > 0 ? z : 0) + log1p(exp(-fabs(z))) - (double)t[c] * z;
+    }
+    return sum;
+}
+
 /* ---- numbers ---- */
 
 /* Σ over rows of what the normal equations of x·a/2 + y·b/2 ≈ t are made of. */
@@ -77,13 +88,16 @@ static qkv_status add_batch(const qkv_fit *f, int64_t i, double *losses) {
     QKV_TRY(qkv_tape_status(t));
     for (int64_t k = 0; k < batch.n_targets; k++) {
         const real *x = encoder->data + k * encoder->ld, *y = ngrams->data + k * ngrams->ld;
-        if (batch.numbers) {
+        if (batch.numbers && !f->spec->several) {
             add_products((double)*x, (double)*y, (double)batch.numbers[k], losses);
             continue;
         }
-        for (int c = 0; c < CELLS; c++)
-            losses[c] += loss_of(x, y, encoder->cols, batch.targets[k], factor(c / TRIED),
-                                 factor(c % TRIED));
+        const int64_t v = encoder->cols;
+        for (int c = 0; c < CELLS; c++) {
+            const double a = factor(c / TRIED), b = factor(c % TRIED);
+            losses[c] += f->spec->several ? loss_of_labels(x, y, v, batch.numbers + k * v, a, b)
+                                          : loss_of(x, y, v, batch.targets[k], a, b);
+        }
     }
     return QKV_OK;
 }

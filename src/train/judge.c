@@ -61,7 +61,8 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
         l->state.best_right = isnan(p->accuracy) ? 0 : p->accuracy;
     l->valid_loss = p->loss;
     l->valid_right = p->accuracy;
-    l->pace.validation = qkv_now() - begin;
+    const double before = l->pace.validation, now = qkv_now() - begin;
+    l->pace.validation = before > 0 ? (before + now) / 2 : now;
     return QKV_OK;
 }
 

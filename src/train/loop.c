@@ -101,6 +101,8 @@ static qkv_status make_batches(qkv_loop *l) {
  * n / (classes × its own). */
 static qkv_status weigh_classes(qkv_loop *l) {
     const int64_t classes = qkv_model_config(l->model)->classes;
+    if (l->config.class_weights && qkv_model_config(l->model)->several)
+        return qkv_fail(QKV_USAGE, "class_weights=balanced: for one label a row, not for several");
     if (!l->config.class_weights || !l->train->label) return QKV_OK;
     QKV_TRY_ALLOC(l->class_weights = qkv_zalloc((size_t)classes, sizeof *l->class_weights));
     int64_t *count = qkv_zalloc((size_t)classes, sizeof *count);

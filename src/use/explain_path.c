@@ -33,9 +33,9 @@ enum {
     MANY_ROWS = 8192,
     NUMBERS = 1 << 21,
     /* gradients, which bound the time: of long texts, of short ones; and tokens of all passes */
-    FEW_PASSES = 512,
+    FEW_PASSES = 1024,
     MANY_PASSES = 8192,
-    PASSED_TOKENS = 1 << 18
+    PASSED_TOKENS = 1 << 19
 };
 
 /* Gauss-Legendre on [−1, 1]: the points above 0, which is their middle, and their weights. */

@@ -189,9 +189,24 @@ typedef struct explainer {
     size_t (*choose)(const qkv_config *c, real *y, int64_t n, answer *out);
 } explainer;
 
+/* Labels each of which is there or not: those over the threshold, or else the likeliest. The lead of
+ * one is its logit. */
+static size_t choose_labels(const qkv_config *c, real *y, int64_t n, answer *out) {
+    size_t found = 0;
+    for (int32_t best; found < (size_t)n; y[best] = -INFINITY) {
+        best = largest(y, n, -1);
+        const double p = 1 / (1 + exp(-(double)y[best]));
+        if (found && p < c->threshold) break;
+        out[found] = (answer){.what = {best, -1, 1, 0, -1}, .probability = p};
+        out[found].lead = qkv_explained_part(&out[found].what, y);
+        found++;
+    }
+    return found;
+}
+
 /* A classifier's one answer. */
 static size_t choose_class(const qkv_config *c, real *y, int64_t n, answer *out) {
-    (void)c;
+    if (c->several) return choose_labels(c, y, n, out);
     const int32_t best = largest(y, n, -1);
     *out = (answer){.what = {best, largest(y, n, best), 1, 0, -1}};
     out->lead = qkv_explained_part(&out->what, y);

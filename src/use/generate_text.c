@@ -153,13 +153,7 @@ qkv_status qkv_generate(const qkv_text_model *m, const char *prompt, size_t len,
     if (text) *text = NULL;
     if (about) *about = (qkv_generated){0};
     const qkv_shape shape = qkv_task_of(qkv_model_config(m->model))->shape;
-    if (shape.encoder || !shape.decoder)
-        return qkv_fail(QKV_USAGE,
-                        "this model was trained to %s, not to generate text; \"qkv %s\" uses it",
-                        qkv_text_model_task(m),
-                        shape.decoder                                   ? "translate"
-                        : qkv_has_labels(shape) || qkv_is_pooled(shape) ? qkv_text_model_task(m)
-                                                                        : "embed");
+    if (shape.encoder || !shape.decoder) return qkv_other_use(m, "generate text");
     qkv_buf whole = {0};
     outlet out = {.options = options ? options : &standard, .whole = text ? &whole : NULL};
     if (out.options->tokens < 0 || out.options->min_tokens < 0 || out.options->window < 0)

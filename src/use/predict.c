@@ -5,6 +5,7 @@
 #include "base/queue.h"
 
 #include <math.h>
+#include <math.h>
 #include <string.h>
 
 enum { BATCH_TOKENS = 4096 };
@@ -216,15 +217,19 @@ qkv_status qkv_rows_of_texts(const qkv_text_model *m, qkv_use_texts texts, size_
 
 static qkv_tensor *class_rows(qkv_tape *t, qkv_model *m, const qkv_tokens *batch) {
     qkv_tensor *y = qkv_model_classify(t, m, batch);
-    if (!qkv_tape_stopped(t)) qkv_kern_get()->softmax(y->data, y->data, y->rows, y->cols);
+    if (qkv_tape_stopped(t)) return y;
+    if (qkv_model_config(m)->several)
+        for (int64_t i = 0; i < y->rows * y->cols; i++)
+            y->data[i] = (real)(1 / (1 + exp(-(double)y->data[i])));
+    else
+        qkv_kern_get()->softmax(y->data, y->data, y->rows, y->cols);
     return y;
 }
 
 qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n,
                         float *probabilities) {
     if (qkv_task_of(qkv_model_config(m->model))->shape.head != QKV_HEAD_CLASSES)
-        return qkv_fail(QKV_USAGE, "this model was trained to %s, not to classify",
-                        qkv_text_model_task(m));
+        return qkv_other_use(m, "classify");
     return qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, class_rows, (size_t)m->labels.n,
                              probabilities);
 }
@@ -233,9 +238,7 @@ qkv_status qkv_classify(const qkv_text_model *m, const qkv_text *texts, size_t n
 
 qkv_status qkv_rate(const qkv_text_model *m, const qkv_text *texts, size_t n, float *numbers) {
     const qkv_config *c = qkv_model_config(m->model);
-    if (qkv_task_of(c)->shape.head != QKV_HEAD_NUMBER)
-        return qkv_fail(QKV_USAGE, "this model was trained to %s, not to rate",
-                        qkv_text_model_task(m));
+    if (qkv_task_of(c)->shape.head != QKV_HEAD_NUMBER) return qkv_other_use(m, "rate");
     QKV_TRY(qkv_rows_of_texts(m, (qkv_use_texts){texts, NULL}, n, qkv_model_classify, 1, numbers));
     for (size_t i = 0; i < n; i++)
         numbers[i] = (float)((double)numbers[i] * c->rate_deviation + c->rate_mean);

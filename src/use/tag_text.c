@@ -208,8 +208,7 @@ qkv_status qkv_tag(const qkv_text_model *m, const qkv_text *texts, size_t n, boo
                    qkv_tags *out) {
     *out = (qkv_tags){0};
     if (qkv_task_of(qkv_model_config(m->model))->shape.head != QKV_HEAD_TAGS)
-        return qkv_fail(QKV_USAGE, "this model was trained to %s, not to tag words",
-                        qkv_text_model_task(m));
+        return qkv_other_use(m, "tag words");
     request r = {0};
     qkv_arena_init(&r.memory);
     const qkv_status status = tag_all(m, &r, texts, n, blanks);

@@ -6,6 +6,8 @@
 #include "model/weights.h"
 #include "task/companion.h"
 
+#include <string.h>
+
 qkv_status qkv_tokenise_spec_trees(qkv_tokenise_spec *spec, const qkv_trees *trees) {
     if (!(spec->columns & QKV_COLUMNS_TREE)) return QKV_OK;
     if (trees->list.n == 0)
@@ -20,6 +22,16 @@ qkv_status qkv_text_model_read_trees(qkv_text_model *m, const char *path) {
     return qkv_trees_read(&m->trees, path);
 }
 
+qkv_status qkv_other_use(const qkv_text_model *m, const char *wanted) {
+    static const char program[] = "qkv ";
+    const qkv_task *task = qkv_task_of(qkv_model_config(m->model));
+    const char *use = task->use ? strstr(task->use, program) : NULL;
+    const char *command = use ? use + sizeof program - 1 : "embed";
+    if (strncmp(command, "train", 5) == 0) command = "embed"; /* what is there to be trained on */
+    return qkv_fail(QKV_USAGE, "this model was trained to %s, not to %s; \"qkv %.*s\" uses it",
+                    task->name, wanted, (int)strcspn(command, " "), command);
+}
+
 qkv_status qkv_text_model_read_pairs(qkv_text_model *m) {
     const qkv_config *config = qkv_model_config(m->model);
     const qkv_shape shape = qkv_task_of(config)->shape;
@@ -29,6 +41,14 @@ qkv_status qkv_text_model_read_pairs(qkv_text_model *m) {
     QKV_TRY(qkv_task_check_pairs(m->tokenizer, config));
     m->pairs = true;
     return QKV_OK;
+}
+
+bool qkv_text_model_several(const qkv_text_model *m) {
+    return qkv_model_config(m->model)->several;
+}
+
+double qkv_text_model_threshold(const qkv_text_model *m) {
+    return qkv_model_config(m->model)->threshold;
 }
 
 bool qkv_text_model_pairs(const qkv_text_model *m) {

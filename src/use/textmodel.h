@@ -32,6 +32,9 @@ void qkv_text_model_give_tape(const qkv_text_model *m, qkv_tape *t);
  * same weights as reals, which is made when it is first asked for. */
 qkv_status qkv_text_model_plain(const qkv_text_model *m, qkv_model **out);
 
+/* Refuses to do with the model what it was not made for ("classify"), and says what uses it. */
+qkv_status qkv_other_use(const qkv_text_model *m, const char *wanted);
+
 /* Counts texts that were cut; see qkv_text_model_cut. */
 void qkv_text_model_count_cut(const qkv_text_model *m, size_t n);
 

@@ -26,9 +26,7 @@ typedef struct job {
 
 static qkv_status check(const qkv_text_model *m, const qkv_translate_options *o) {
     const qkv_shape shape = qkv_task_of(qkv_model_config(m->model))->shape;
-    if (!shape.encoder || !shape.decoder)
-        return qkv_fail(QKV_USAGE, "this model was trained to %s, not to translate",
-                        qkv_text_model_task(m));
+    if (!shape.encoder || !shape.decoder) return qkv_other_use(m, "translate");
     if (m->spec.eos < 0)
         return qkv_fail(
             QKV_BAD_FILE,
