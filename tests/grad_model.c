@@ -112,6 +112,25 @@ static void test_heads(void **state) {
     check("task=classify ngrams=2 ngram_buckets=9 arch=gru");
 }
 
+/* What models of other programs ask for. */
+static void test_foreign_settings(void **state) {
+    static const char *const settings[] = {
+        "task=lm norm_after=true norm_kind=rms logit_cap=2",
+        "task=lm layers=2 parallel=true position=rope rope_width=2 rope_pairing=halves",
+        "task=lm qk_norm=true kv_heads=1 position=rope score_scale=0.4",
+        "task=lm layers=3 position=rope attention=local window=1 full_every=3 full_at=1 "
+        "rope_base_local=100",
+        "task=classify layers=2 first_norm=false norm_bias=false",
+        "task=classify layers=2 norm=post share_layers=true d_embedding=6 embedding_norm=true "
+        "segments=2",
+        "task=classify position=learned position_bias=true t5_buckets=8 t5_distance=4 pooler=gelu",
+        "task=mlm d_embedding=4 head_transform=true head_bias=true",
+        "task=translate norm_after=true",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) check(settings[i]);
+}
+
 static void test_recurrent(void **state) {
     static const char *const kinds[] = {"lstm", "gru"};
     char s[200];
@@ -134,7 +153,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_positions), cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_blocks),    cmocka_unit_test(test_heads),
-        cmocka_unit_test(test_recurrent),
+        cmocka_unit_test(test_recurrent), cmocka_unit_test(test_foreign_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "folder/folder.h"
 #include "foreign/family.h"
 #include "foreign/foreign_model.h"
+#include "foreign/pickle.h"
 #include "tiny.h"
 
 #include <dirent.h>
@@ -157,6 +158,11 @@ static int check_outputs(one_case *c, const char *rows, const char *logits) {
 static void check_case(const char *folder) {
     one_case c;
     open_case(&c, folder);
+    const qkv_describe_request describe = {.model = folder};
+    qkv_description d;
+    assert_ok(qkv_describe(&describe, &d));
+    assert_int_equal(d.total, qkv_model_params(c.m)->count);
+    qkv_description_free(&d);
     const int compared = check_outputs(&c, "rows", "logits");
     if (!compared) fail_msg("%s: nothing was compared", folder);
     c.src.column[QKV_COLUMN_SEGMENTS] = c.segments;
@@ -217,6 +223,45 @@ static void labels_are_read(void **state) {
     assert_int_equal(labels.n, 3);
     assert_string_equal(labels.names[1], "perhaps");
     qkv_labels_free(&labels);
+}
+
+/* Marks come from ids, not from how tokens are spelled. */
+static void marks_are_read_by_id(void **state) {
+    (void)state;
+    qkv_config c;
+    assert_ok(qkv_folder_read_config(CASES "/t5", &c, NULL));
+    assert_int_equal(c.begin_token, 0);
+    assert_int_equal(c.end_token, 1);
+    assert_ok(qkv_folder_read_config(CASES "/gpt2", &c, NULL)); /* 50256 of 23 tokens */
+    assert_int_equal(c.begin_token, -1);
+}
+
+/* pytorch_model.bin of both forms, and a pickle that asks for more. */
+static void pickles_are_read_as_tables(void **state) {
+    static const char *const forms[] = {"zip", "legacy"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        qkv_container c = {0};
+        char path[NAME];
+        float values[6];
+        qkv_arena_init(&c.names);
+        snprintf(path, sizeof path, SOURCE_DIR "/tests/corpus/torch/%s", forms[i]);
+        assert_ok(qkv_container_torch.open(path, &c));
+        assert_int_equal(c.tensors.n, 2);
+        const qkv_stored *t = &c.tensors.at[0].stored;
+        assert_string_equal(t->name, "a.weight");
+        assert_int_equal(t->shape[1], 3);
+        assert_ok(qkv_stored_to_float(t, values));
+        for (int k = 0; k < 6; k++) assert_true(values[k] == (float)k);
+        qkv_container_close(&c);
+    }
+    static const char calls[] = "\x80\x02"
+                                "cos\nsystem\nX\x04\x00\x00\x00true\x85R.";
+    qkv_arena memory;
+    qkv_pickle p;
+    qkv_arena_init(&memory);
+    assert_fails(qkv_pickle_read(calls, sizeof calls - 1, &memory, &p), QKV_BAD_FILE, "os.system");
+    qkv_arena_free(&memory);
 }
 
 /* ---- what is refused ---- */
@@ -311,6 +356,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(every_case_gives_what_it_gives_there, set_up, tear_down),
         cmocka_unit_test(every_family_has_a_case),
         cmocka_unit_test(labels_are_read),
+        cmocka_unit_test(marks_are_read_by_id),
+        cmocka_unit_test(pickles_are_read_as_tables),
         cmocka_unit_test(what_is_not_known_is_refused),
         cmocka_unit_test(tensors_must_be_those_of_the_keys),
     };

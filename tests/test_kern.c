@@ -381,6 +381,7 @@ static void rotation_turns_and_returns(void **state) {
                              .x = x,
                              .ld = LD,
                              .pos = pos,
+                             .turned = D,
                              .cos = c,
                              .sin = s,
                              .half_split = half,

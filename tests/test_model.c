@@ -137,7 +137,7 @@ static void test_sinusoidal_values(void **state) {
 static void test_rope(void **state) {
     (void)state;
     real table[2 * 40 * 2];
-    qkv_position_spec spec = {.d_head = 4, .base = 10000};
+    qkv_position_spec spec = {.d_head = 4, .turned = 4, .base = 10000};
     qkv_position_rope.constant_fill(&spec, 40, table);
     const real angles[] = {1, (real)0.01};
     for (int i = 0; i < 2; i++) {

@@ -181,7 +181,8 @@ static qkv_status class_of(const qkv_family *family, qkv_json_at keys, bool sent
                     (int)(len < 60 ? len : 60), name);
 }
 
-/* How many classes there are is said by their names, or by a number. */
+/* How many classes there are is said by a number (which wins, as it does there), or by their
+ * names. */
 static qkv_status count_classes(qkv_json_at keys, qkv_config *config) {
     qkv_json_at labels;
     if (!qkv_has_labels(qkv_shape_of(config->task))) return QKV_OK;
@@ -189,9 +190,23 @@ static qkv_status count_classes(qkv_json_at keys, qkv_config *config) {
     if (qkv_json_member(keys, "id2label", &labels) && qkv_json_kind_of(labels) == QKV_JSON_OBJECT &&
         qkv_json_count(labels))
         config->classes = (int64_t)qkv_json_count(labels);
-    else
-        QKV_TRY(qkv_json_get_int(keys, "num_labels", false, 1, 1000000, &config->classes));
-    return QKV_OK;
+    return qkv_json_get_int(keys, "num_labels", false, 1, 1000000, &config->classes);
+}
+
+/* The id of a key, or the first of a list of them; one beyond the vocabulary is none. */
+static void read_id(qkv_json_at keys, const char *key, const qkv_config *c, int64_t *id) {
+    qkv_json_at at;
+    if (!qkv_json_member(keys, key, &at)) return;
+    if (qkv_json_kind_of(at) == QKV_JSON_ARRAY && !qkv_json_first(at, &at)) return;
+    (void)!qkv_json_integer(at, 0, c->vocab_size - 1, id);
+}
+
+void qkv_family_ids(qkv_json_at keys, qkv_config *config) {
+    const qkv_shape shape = qkv_shape_of(config->task);
+    if (!shape.decoder) return;
+    read_id(keys, shape.encoder ? "decoder_start_token_id" : "bos_token_id", config,
+            &config->begin_token);
+    read_id(keys, "eos_token_id", config, &config->end_token);
 }
 
 qkv_status qkv_family_configure(const qkv_family *family, qkv_json_at keys, bool sentence,
@@ -208,6 +223,7 @@ qkv_status qkv_family_configure(const qkv_family *family, qkv_json_at keys, bool
         for (const qkv_key_rule *row = family->keys[t]; row && row->theirs; row++)
             QKV_TRY(read_row(row, keys, config));
     QKV_TRY(count_classes(keys, config));
+    qkv_family_ids(keys, config);
     return family->settle ? family->settle(keys, config, facts) : QKV_OK;
 }
 
@@ -247,6 +263,7 @@ const qkv_key_rule qkv_keys_common[] = {{.theirs = "architectures"},
                                         {.theirs = "pad_token_id"},
                                         {.theirs = "bos_token_id"},
                                         {.theirs = "eos_token_id"},
+                                        {.theirs = "eos_token_ids"},
                                         {.theirs = "sep_token_id"},
                                         {.theirs = "cls_token_id"},
                                         {.theirs = "mask_token_id"},
@@ -293,5 +310,6 @@ const qkv_key_rule qkv_keys_common[] = {{.theirs = "architectures"},
                                         {.theirs = "summary_activation"},
                                         {.theirs = "summary_proj_to_labels"},
                                         {.theirs = "summary_first_dropout"},
+                                        {.theirs = "summary_last_dropout"},
                                         {.theirs = "tf_legacy_loss"},
                                         {0}};

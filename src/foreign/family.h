@@ -26,9 +26,11 @@ typedef enum qkv_tensor_how {
     QKV_TENSOR_BARE = 1, /* one tensor of just these names; else the names get .weight and .bias,
                             as far as our model has them */
     QKV_TENSOR_TRANSPOSED = 2,
-    QKV_TENSOR_HEAD = 4,     /* of a head, which the task may do without */
-    QKV_TENSOR_SKIPS = 8,    /* begins with rows that no token uses (qkv_family_facts.skip) */
-    QKV_TENSOR_PLUS_ONE = 16 /* ours is theirs + 1 */
+    QKV_TENSOR_HEAD = 4,      /* of a head, which the task may do without */
+    QKV_TENSOR_SKIPS = 8,     /* begins with rows that no token uses (qkv_family_facts.skip) */
+    QKV_TENSOR_PLUS_ONE = 16, /* ours is theirs + 1 */
+    QKV_TENSOR_EITHER = 32,   /* another row gives the same where this one has no tensor */
+    QKV_TENSOR_BY_HEAD = 64   /* queries, keys and values of each head lie together */
 } qkv_tensor_how;
 
 /* In names %d is the number of the layer; "~" at the beginning stands for the family's prefix, which
@@ -72,6 +74,8 @@ typedef struct qkv_family {
     const qkv_tensor_rule *tensors[QKV_FAMILY_TABLES]; /* tables that end with a row of zeros */
     const qkv_key_rule *keys[QKV_FAMILY_TABLES];
     const qkv_class_row *classes; /* the first is what a folder is that does not say */
+    /* Why its texts cannot be read or written, though its tensors can; NULL: they can. */
+    const char *no_texts;
     /* What rows cannot say; NULL: nothing. */
     qkv_status (*settle)(qkv_json_at keys, qkv_config *config, qkv_family_facts *facts);
 } qkv_family;
@@ -90,6 +94,9 @@ const qkv_family *qkv_family_of(const char *type, size_t len);
 qkv_status qkv_family_configure(const qkv_family *family, qkv_json_at keys, bool sentence,
                                 qkv_config *config, qkv_family_facts *facts);
 
+/* Where texts begin and end, by the ids of config.json; generation_config.json, read after it, wins. */
+void qkv_family_ids(qkv_json_at keys, qkv_config *config);
+
 /* ---- for families ---- */
 
 /* Keys that change nothing in what a model computes. */
@@ -101,5 +108,11 @@ extern const qkv_key_rule qkv_keys_common[];
 /* Keys and tensors of all that are built like BERT. */
 extern const qkv_key_rule qkv_keys_bert[];
 extern const qkv_tensor_rule qkv_tensors_bert[];
+
+/* Keys of RoPE and of windows, and what they say (family_positions.c). */
+extern const qkv_key_rule qkv_keys_rope[];
+qkv_status qkv_family_rope(qkv_json_at keys, qkv_config *config);
+qkv_status qkv_family_window(qkv_json_at keys, qkv_config *config);
+qkv_status qkv_family_layer_types(qkv_json_at keys, qkv_config *config);
 
 #endif

@@ -12,7 +12,9 @@ bool qkv_is_foreign(const char *folder) {
     qkv_json_at at;
     bool there;
     if (qkv_document_look(folder, "config.json", &d, &there) != QKV_OK || !there) return false;
-    const bool foreign = qkv_json_member(d.root, "model_type", &at) &&
+    const bool foreign = (qkv_json_member(d.root, "model_type", &at) ||
+                          qkv_json_member(d.root, "architectures", &at) ||
+                          qkv_json_member(d.root, "hidden_size", &at)) &&
                          !qkv_json_member(d.root, "qkv_version", &at) &&
                          !qkv_json_member(d.root, "task", &at);
     qkv_document_close(&d);
@@ -64,7 +66,7 @@ static qkv_status default_labels(int64_t n, qkv_labels *out) {
 static qkv_status read_labels(qkv_json_at keys, const qkv_config *c, qkv_labels *out) {
     qkv_json_at map;
     if (!qkv_has_labels(qkv_shape_of(c->task))) return QKV_OK;
-    if (!qkv_json_member(keys, "id2label", &map) || !qkv_json_count(map))
+    if (!qkv_json_member(keys, "id2label", &map) || (int64_t)qkv_json_count(map) != c->classes)
         return default_labels(c->classes, out);
     qkv_text *names = qkv_zalloc((size_t)c->classes, sizeof *names);
     if (!names) return QKV_FAILED;
@@ -85,6 +87,15 @@ static qkv_status read_keys(qkv_foreign *f, qkv_json_at keys, bool sentence) {
     return read_labels(keys, &f->config, &f->labels);
 }
 
+static qkv_status read_generation(const char *folder, qkv_config *config) {
+    qkv_document d;
+    bool there;
+    QKV_TRY(qkv_document_look(folder, "generation_config.json", &d, &there));
+    if (there) qkv_family_ids(d.root, config);
+    qkv_document_close(&d);
+    return QKV_OK;
+}
+
 qkv_status qkv_foreign_read(const char *folder, qkv_foreign *out) {
     qkv_document keys;
     bool sentence;
@@ -95,8 +106,9 @@ qkv_status qkv_foreign_read(const char *folder, qkv_foreign *out) {
     qkv_document_close(&keys);
     if (status != QKV_OK)
         status = qkv_fail_in(QKV_BAD_FILE, "%s/config.json", folder);
-    else if (sentence)
-        status = qkv_sentence_configure(folder, &out->config);
+    else
+        status = read_generation(folder, &out->config);
+    if (status == QKV_OK && sentence) status = qkv_sentence_configure(folder, &out->config);
     if (status != QKV_OK) qkv_foreign_free(out);
     return status;
 }
@@ -107,5 +119,8 @@ void qkv_foreign_free(qkv_foreign *f) {
 }
 
 qkv_status qkv_foreign_tokenizer(const qkv_foreign *f, qkv_tokenizer **out) {
+    if (f->family->no_texts)
+        return qkv_fail(QKV_BAD_FILE, "%s: %s: %s", f->folder, f->family->name,
+                        f->family->no_texts);
     return qkv_tokenizer_open(f->folder, out);
 }

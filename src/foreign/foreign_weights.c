@@ -14,6 +14,7 @@ typedef struct piece {
     const qkv_stored *from;
     int64_t first, rows, cols; /* of the parameter; a vector's elements are its rows */
     int64_t skip;              /* rows of the tensor before those */
+    int64_t d_head;            /* of rows that lie head by head; else 0 */
     unsigned how;
 } piece;
 
@@ -21,8 +22,9 @@ typedef struct plan {
     const qkv_foreign *f;
     qkv_container *c;
     qkv_params *params;
-    qkv_config sizes;     /* of the file */
-    bool whole, prefixed; /* everything must be there and fit; names have the family's prefix */
+    qkv_config sizes;       /* of the file */
+    bool whole, prefixed;   /* everything must be there and fit; names have the family's prefix */
+    const qkv_stored *head; /* a map to the vocabulary that our model has not */
     QKV_VEC(piece) pieces;
 } plan;
 
@@ -41,6 +43,7 @@ static void place(const qkv_config *c, qkv_slice slice, piece *p) {
     p->first = at[slice].first;
     p->rows = at[slice].rows;
     p->cols = p->to->spec.vector ? 1 : p->to->spec.cols;
+    p->d_head = p->how & QKV_TENSOR_BY_HEAD ? c->d_head : 0;
 }
 
 /* ---- names ---- */
@@ -96,7 +99,7 @@ static qkv_status add_piece(plan *p, const qkv_tensor_rule *row, qkv_param *to, 
     qkv_foreign_tensor *t = look(p, row->theirs, layer, suffix);
     if (!t) {
         char name[QKV_NAME_BYTES];
-        if (!p->whole || (row->how & QKV_TENSOR_HEAD)) return QKV_OK;
+        if (!p->whole || (row->how & (QKV_TENSOR_HEAD | QKV_TENSOR_EITHER))) return QKV_OK;
         spell(p, row->theirs, layer, suffix, name);
         return qkv_fail(QKV_BAD_FILE, "there is no tensor %s", name);
     }
@@ -118,7 +121,26 @@ static qkv_status add_piece(plan *p, const qkv_tensor_rule *row, qkv_param *to, 
  * nothing. */
 static void pass_over(plan *p, const qkv_tensor_rule *row, int layer, const char *suffix) {
     qkv_foreign_tensor *t = look(p, row->theirs, layer, suffix);
-    if (t && (!row->ours || (row->how & QKV_TENSOR_HEAD))) t->used = true;
+    if (!t || (row->ours && !(row->how & QKV_TENSOR_HEAD))) return;
+    t->used = true;
+    if (!row->ours || strcmp(suffix, ".bias") == 0) return;
+    if (!strcmp(row->ours, "head") || !strcmp(row->ours, "head.weight")) p->head = &t->stored;
+}
+
+/* A map to the vocabulary that is there although it is tied must be the table that it is tied to. */
+static qkv_status check_tied(const plan *p) {
+    const qkv_config *c = &p->sizes;
+    if (!p->whole || !p->head || !c->tie || qkv_shape_of(c->task).head != QKV_HEAD_VOCAB)
+        return QKV_OK;
+    for (size_t i = 0; i < p->pieces.n; i++) {
+        const qkv_stored *s = p->pieces.at[i].from;
+        if (s->dtype == p->head->dtype && s->bytes == p->head->bytes &&
+            !memcmp(s->data, p->head->data, s->bytes))
+            return QKV_OK;
+    }
+    return qkv_fail(QKV_BAD_FILE,
+                    "the tensor %s is not the table of words, although config.json ties the two",
+                    p->head->name);
 }
 
 /* One row with one suffix, for every layer. */
@@ -180,39 +202,47 @@ static qkv_status lay_out(plan *p) {
             }
         }
     if (p->whole) QKV_TRY(check_filled(p));
+    QKV_TRY(check_tied(p));
     return check_used(p);
 }
 
 /* ---- values ---- */
 
-/* A piece's values to its rows of `to`, a whole parameter. */
-static qkv_status copy(const piece *p, real *to) {
+/* Where element `at` of a tensor goes among those of the piece's rows; −1: nowhere. */
+static int64_t target(const piece *p, int64_t at) {
+    const int64_t width = p->rows + p->skip;
+    const bool turned = p->how & QKV_TENSOR_TRANSPOSED;
+    int64_t row = (turned ? at % width : at / p->cols) - p->skip;
+    const int64_t col = turned ? at / width : at % p->cols;
+    if (p->d_head && row >= 0) { /* row (head, part, i) becomes (part, head, i) */
+        const int64_t d = p->d_head, part = row / d % 3, head = row / (3 * d);
+        row = part * (p->rows / 3) + head * d + row % d;
+    }
+    return row < 0 ? -1 : row * p->cols + col;
+}
+
+/* A piece's values to its rows of `to`, a whole parameter; its shape was compared before. */
+static void copy(const piece *p, real *to) {
     enum { CHUNK = 4096 };
     const qkv_stored *s = p->from;
-    const bool turned = p->how & QKV_TENSOR_TRANSPOSED;
     const real plus = p->how & QKV_TENSOR_PLUS_ONE ? 1 : 0;
-    const int64_t n = p->rows * p->cols, width = p->rows + p->skip;
+    const int64_t skip = p->skip * p->cols;
+    const bool straight = !(p->how & QKV_TENSOR_TRANSPOSED) && !p->d_head;
     float values[CHUNK];
     to += p->first * p->cols;
-    for (int64_t at = 0; at < s->elements; at += CHUNK) {
+    for (int64_t at = straight ? skip : 0; at < s->elements; at += CHUNK) {
         const int64_t some = s->elements - at < CHUNK ? s->elements - at : CHUNK;
         qkv_stored_range(s, at, some, values);
         for (int64_t i = 0; i < some; i++) {
-            const int64_t from = at + i;
-            const int64_t k = turned ? (from % width - p->skip) * p->cols + from / width
-                                     : from - p->skip * p->cols;
-            if (turned ? from % width >= p->skip : k >= 0) {
-                if (k >= n) return qkv_fail(QKV_BAD_FILE, "%s: too many values", s->name);
-                to[k] = (real)values[i] + plus;
-            }
+            const int64_t k = straight ? at + i - skip : target(p, at + i);
+            if (k >= 0) to[k] = (real)values[i] + plus;
         }
     }
-    return QKV_OK;
 }
 
 static bool as_it_is(const piece *p) {
     return p->rows == rows_of(p->to) && !p->skip &&
-           !(p->how & (QKV_TENSOR_TRANSPOSED | QKV_TENSOR_PLUS_ONE));
+           !(p->how & (QKV_TENSOR_TRANSPOSED | QKV_TENSOR_PLUS_ONE | QKV_TENSOR_BY_HEAD));
 }
 
 /* The pieces of a parameter that are not as we want them, copied together. */
@@ -223,7 +253,7 @@ static qkv_status bind_copy(const plan *p, qkv_param *param) {
         qkv_param_bind(param, param->own);
     }
     for (size_t i = 0; i < p->pieces.n; i++)
-        if (p->pieces.at[i].to == param) QKV_TRY(copy(&p->pieces.at[i], param->own));
+        if (p->pieces.at[i].to == param) copy(&p->pieces.at[i], param->own);
     return QKV_OK;
 }
 
@@ -268,7 +298,7 @@ static qkv_status fill_all(const qkv_foreign *f, qkv_params *params, qkv_contain
     for (size_t i = 0; status == QKV_OK && i < p.pieces.n; i++) {
         const piece *one = &p.pieces.at[i];
         *bf16 &= one->from->dtype == QKV_DTYPE_BF16 || !one->to->spec.narrow;
-        status = copy(one, one->to->tensor.data);
+        copy(one, one->to->tensor.data);
     }
     qkv_free(p.pieces.at);
     return status;
@@ -293,8 +323,8 @@ static qkv_status take_all(const qkv_foreign *f, qkv_params *params, qkv_contain
             if (p.pieces.at[k].to == param) filled += p.pieces.at[k].rows;
         const bool whole = filled == rows_of(param);
         qkv_weights_note(out, param->name, whole);
-        for (size_t k = 0; whole && status == QKV_OK && k < p.pieces.n; k++)
-            if (p.pieces.at[k].to == param) status = copy(&p.pieces.at[k], param->tensor.data);
+        for (size_t k = 0; whole && k < p.pieces.n; k++)
+            if (p.pieces.at[k].to == param) copy(&p.pieces.at[k], param->tensor.data);
     }
     qkv_free(p.pieces.at);
     return status;

@@ -220,8 +220,9 @@ typedef struct qkv_rotation {
     real *x;               /* (rows, heads·d), row stride ld */
     int64_t ld;            /* at least heads·d */
     const int32_t *pos;    /* (rows): rows of the tables */
-    const real *cos, *sin; /* (positions, d/2): of the angles */
-    bool half_split;       /* pairs are (i, i + d/2), else (2i, 2i + 1) */
+    int32_t turned;        /* elements of a head that turn, the first ones */
+    const real *cos, *sin; /* (positions, turned/2): of the angles */
+    bool half_split;       /* pairs are (i, i + turned/2), else (2i, 2i + 1) */
     int sign;              /* −1 turns back: the gradient */
 } qkv_rotation;
 

@@ -19,7 +19,7 @@ static qkv_position_spec position_spec(const qkv_config *c, bool causal, int64_t
     bool rope = kind == QKV_POSITION_ROPE, t5 = kind == QKV_POSITION_T5;
     return (qkv_position_spec){
         .kind = kind,
-        .d_model = c->d_model,
+        .d_model = qkv_config_embedding(c), /* of what is added to embeddings */
         .d_head = c->d_head,
         .max_len = c->max_len,
         .heads = (int32_t)c->heads,
@@ -27,6 +27,17 @@ static qkv_position_spec position_spec(const qkv_config *c, bool causal, int64_t
         .causal = causal,
         .base = rope ? c->rope_base : c->sinusoidal_base,
         .pairing = (qkv_pairing)(rope ? c->rope_pairing : c->sinusoidal_pairing),
+        .rates = (qkv_wave_rates)c->sinusoidal_rates,
+        .first = c->sinusoidal_first,
+        .turned = c->rope_width ? c->rope_width : c->d_head,
+        .scaling = {.kind = (qkv_rope_scaling_kind)c->rope_scaling,
+                    .factor = c->rope_factor,
+                    .length = (double)c->rope_length,
+                    .low = c->rope_low,
+                    .high = c->rope_high,
+                    .fast = c->rope_fast,
+                    .slow = c->rope_slow,
+                    .attention = c->rope_attention},
         .distance = (int32_t)(t5 ? c->t5_distance : c->rel_distance),
         .buckets = (int32_t)c->t5_buckets,
     };
@@ -41,6 +52,16 @@ static qkv_stack_spec stack_spec(const qkv_config *c, bool decoder, bool cross) 
         .layers = (int32_t)layers,
         .cross = cross,
         .pre_norm = c->norm == QKV_NORM_PRE,
+        .out_norm = c->norm_after,
+        .parallel = c->parallel,
+        .shared = c->share_layers,
+        .bare_norm = !c->norm_bias,
+        .first_bare = !c->first_norm,
+        .full_every = (int32_t)c->full_every,
+        .full_at = (int32_t)c->full_at,
+        .local_base = c->rope_base_local,
+        .biased = c->position_bias,
+        .bias_distance = (int32_t)c->t5_distance,
         .read_once = decoder || !qkv_shape_of(c->task).decoder, /* else each layer's cross reads */
         .norm_kind = (qkv_norm_kind)c->norm_kind,
         .norm_eps = c->norm_eps,
@@ -54,6 +75,9 @@ static qkv_stack_spec stack_spec(const qkv_config *c, bool decoder, bool cross) 
                       .qkv_bias = c->qkv_bias,
                       .out_bias = c->out_bias,
                       .scale = (qkv_score_scale)c->attention_scale,
+                      .factor = c->score_scale,
+                      .normed = c->qk_norm,
+                      .norm_eps = c->norm_eps,
                       .dropout = c->attention_dropout,
                       .init = (qkv_init_scheme)c->init,
                       .out_gain = gain,
@@ -94,12 +118,19 @@ static const char *table_name(const qkv_model *m, const qkv_side *side) {
     return side == &m->encoder ? "encoder.embedding.weight" : "decoder.embedding.weight";
 }
 
+static qkv_norm_shape norm_shape(const qkv_config *c, int64_t width) {
+    return (qkv_norm_shape){.kind = (qkv_norm_kind)c->norm_kind,
+                            .bare = !c->norm_bias,
+                            .width = width,
+                            .eps = c->norm_eps};
+}
+
 static void declare_embedding(qkv_model *m, qkv_side *side, int64_t vocab, bool tied) {
     const qkv_config *c = &m->config;
     double deviation = c->embedding_scale ? 1 / sqrt((double)c->d_model) : 0.02;
     qkv_param_spec table = {
         .rows = vocab,
-        .cols = c->d_model,
+        .cols = qkv_config_embedding(c),
         .init = QKV_INIT_NORMAL,
         .gain = deviation,
         .no_decay = true,
@@ -111,15 +142,19 @@ static void declare_embedding(qkv_model *m, qkv_side *side, int64_t vocab, bool 
     e->dropout = (real)c->embedding_dropout;
     e->normed = c->embedding_norm;
     /* Zeros: a model that gets segments begins as the one that had none. */
-    const qkv_param_spec segments = {.rows = c->segments, .cols = c->d_model, .no_decay = true};
+    const qkv_param_spec segments = {.rows = c->segments, .cols = qkv_config_embedding(c), .no_decay = true};
     if (c->segments)
         e->segments =
             qkv_param_declare(&m->params, &segments, "%s.segment_embedding.weight", side->name);
     char name[QKV_NAME_BYTES];
     snprintf(name, sizeof name, "%s.embedding_norm", side->name);
-    if (e->normed)
-        e->norm = qkv_norm_declare(&m->params, (qkv_norm_kind)c->norm_kind, c->d_model, c->norm_eps,
-                                   0, name);
+    const qkv_norm_shape norm = norm_shape(c, qkv_config_embedding(c));
+    if (e->normed) e->norm = qkv_norm_declare(&m->params, &norm, name);
+    const qkv_dense_spec projection = {
+        .in = qkv_config_embedding(c), .out = c->d_model, .bias = true, .init = (qkv_init_scheme)c->init};
+    snprintf(name, sizeof name, "%s.embedding_projection", side->name);
+    if (qkv_config_embedding(c) != c->d_model)
+        e->projection = qkv_dense_declare(&m->params, &projection, name);
 }
 
 static qkv_status declare_side(qkv_model *m, qkv_side *side, bool decoder, bool tied) {
@@ -165,21 +200,23 @@ static void declare_vocab_head(qkv_model *m, const qkv_side *from) {
     qkv_head *h = &m->head;
     int64_t vocab = from == &m->decoder ? c->target_vocab_size : c->vocab_size;
     qkv_init_scheme init = (qkv_init_scheme)c->init;
+    int64_t width = from->width;
     h->transformed = c->head_transform;
     if (h->transformed) {
+        if (!from->recurrent) width = qkv_config_embedding(c);
+        const qkv_norm_shape norm = norm_shape(c, width);
         h->transform = qkv_dense_declare(
             &m->params,
-            &(qkv_dense_spec){.in = from->width, .out = from->width, .bias = true, .init = init},
+            &(qkv_dense_spec){.in = from->width, .out = width, .bias = c->norm_bias, .init = init},
             "head.transform");
-        h->transform_norm = qkv_norm_declare(&m->params, (qkv_norm_kind)c->norm_kind, from->width,
-                                             c->norm_eps, 0, "head.norm");
+        h->transform_norm = qkv_norm_declare(&m->params, &norm, "head.norm");
     }
     h->tied = c->tie;
     if (h->tied) {
         h->weight = from->embedding.table;
         h->weight->spec.product = true;
     } else {
-        qkv_dense_spec spec = {.in = from->width, .out = vocab, .init = init};
+        qkv_dense_spec spec = {.in = width, .out = vocab, .init = init};
         h->weight = qkv_dense_declare(&m->params, &spec, "head").weight;
     }
     qkv_param_spec bias = {.rows = 1, .cols = vocab, .vector = true, .no_decay = true};

@@ -7,7 +7,7 @@
 static const char *const qkv_arch_names[] = {"transformer", "lstm", "gru", NULL};
 static const char *const qkv_norm_place_names[] = {"pre", "post", NULL};
 const char *const qkv_pool_names[] = {"mean", "max", "first", "last", NULL};
-static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", NULL};
+static const char *const qkv_pooler_names[] = {"none", "tanh", "relu", "gelu", NULL};
 
 /* Index 0 stands for what the encoder uses, k + 1 for kind k. */
 static const char *const qkv_decoder_position_names[] = {"same",
@@ -97,6 +97,12 @@ static qkv_status check_transformer(const qkv_config *c) {
             QKV_USAGE,
             "heads (%lld) is not a multiple of kv_heads (%lld), so they do not form groups",
             (long long)c->heads, (long long)c->kv_heads);
+    if (qkv_config_embedding(c) != c->d_model && c->tie && !c->head_transform &&
+        qkv_shape_of(c->task).head == QKV_HEAD_VOCAB)
+        return qkv_fail(QKV_USAGE,
+                        "tie=true needs rows as wide as the embedding table (d_embedding, %lld): "
+                        "set head_transform=true, tie=false or d_embedding=0",
+                        (long long)c->d_embedding);
     return QKV_OK;
 }
 

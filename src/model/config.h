@@ -33,7 +33,12 @@ qkv_shape qkv_shape_of(int task);
 typedef enum qkv_arch { QKV_ARCH_TRANSFORMER, QKV_ARCH_LSTM, QKV_ARCH_GRU } qkv_arch;
 typedef enum qkv_norm_place { QKV_NORM_PRE, QKV_NORM_POST } qkv_norm_place;
 extern const char *const qkv_pool_names[]; /* by qkv_pool_kind */
-typedef enum qkv_pooler { QKV_POOLER_NONE, QKV_POOLER_TANH, QKV_POOLER_RELU } qkv_pooler;
+typedef enum qkv_pooler {
+    QKV_POOLER_NONE,
+    QKV_POOLER_TANH,
+    QKV_POOLER_RELU,
+    QKV_POOLER_GELU
+} qkv_pooler;
 
 typedef struct qkv_config {
 #include "base/settings_fields.h"
@@ -55,6 +60,11 @@ qkv_pattern_kind qkv_config_pattern(const qkv_config *c, bool decoder);
 /* Tokens to which a text is cut. */
 static inline int64_t qkv_config_longest(const qkv_config *c) {
     return c->cut && c->cut < c->max_len ? c->cut : c->max_len;
+}
+
+/* Width of the vectors of words. */
+static inline int64_t qkv_config_embedding(const qkv_config *c) {
+    return c->d_embedding ? c->d_embedding : c->d_model;
 }
 
 /* Fills what stands for "derived from the others" and refuses what makes no sense, with the reason

@@ -60,7 +60,7 @@ static double rows_of(const walker *w, bool target) {
 }
 
 static void add_param(qkv_cost_part *part, const qkv_param *p) {
-    if (p && part->n_params < QKV_PART_PARAMS) part->params[part->n_params++] = p;
+    if (p && !part->again && part->n_params < QKV_PART_PARAMS) part->params[part->n_params++] = p;
 }
 
 /* Adds a linear map over `rows` rows. */
@@ -103,6 +103,8 @@ static void visit_attention(const walker *w, qkv_cost_part part, const qkv_stack
         add_param(&part, a->along_v);
         part.macs += 2 * rows * short_rows * (double)(a->spec.kv_heads * a->spec.d_head);
     }
+    add_param(&part, a->q_norm.gain);
+    add_param(&part, a->k_norm.gain);
     if (part.layer >= 0 && s->position.rel_k) {
         add_param(&part, s->position.rel_k[part.layer]);
         add_param(&part, s->position.rel_v[part.layer]);
@@ -143,17 +145,24 @@ static void visit_stack(const walker *w, const qkv_side *side, qkv_cost_part par
     for (int32_t i = 0; i < s->spec.layers; i++) {
         const qkv_layer *l = &s->layers[i];
         part.layer = i;
+        part.again = s->spec.shared && i > 0;
+        if (part.again) part.note = "the first layer's weights";
         if (pre) visit_norm(w, part, "attention_norm", &l->self_norm, true);
         visit_attention(w, part, s, l);
+        visit_norm(w, part, "attention_out_norm", &l->self_out, true);
         if (!pre) visit_norm(w, part, "attention_norm", &l->self_norm, false);
         if (pre && s->spec.cross) visit_norm(w, part, "cross_norm", &l->cross_norm, true);
         if (s->spec.cross) visit_cross(w, part, l);
+        visit_norm(w, part, "cross_out_norm", &l->cross_out, true);
         if (!pre && s->spec.cross) visit_norm(w, part, "cross_norm", &l->cross_norm, false);
         if (pre) visit_norm(w, part, "ffn_norm", &l->ffn_norm, true);
         visit_ffn(w, part, &l->ffn);
+        visit_norm(w, part, "ffn_out_norm", &l->ffn_out, true);
         if (!pre) visit_norm(w, part, "ffn_norm", &l->ffn_norm, false);
     }
     part.layer = -1;
+    part.again = false;
+    part.note = NULL;
     visit_norm(w, part, "norm", &s->final_norm, s->spec.read_once);
 }
 
@@ -206,7 +215,7 @@ static void visit_side(const walker *w, const qkv_side *side) {
     qkv_cost_part table = part;
     bool first = side == &w->m->encoder || !w->m->encoder.name;
     table.name = "embedding";
-    table.width = table.inside = w->m->config.d_model;
+    table.width = table.inside = qkv_config_embedding(&w->m->config);
     table.kept = (double)table.width;
     if (first || side->embedding.table != w->m->encoder.embedding.table)
         add_param(&table, side->embedding.table);
@@ -226,7 +235,20 @@ static void visit_side(const walker *w, const qkv_side *side) {
         add_param(&position, side->stack.position.table);
         w->visit(w->user, &position);
     }
+    if (!side->recurrent && side->stack.bias.table) {
+        qkv_cost_part bias = part;
+        bias.name = "position bias";
+        add_param(&bias, side->stack.bias.table);
+        w->visit(w->user, &bias);
+    }
     visit_norm(w, part, "embedding_norm", &side->embedding.norm, false);
+    if (side->embedding.projection.weight) {
+        qkv_cost_part projection = part;
+        projection.name = "projection";
+        projection.width = w->m->config.d_model;
+        add_dense(&projection, &side->embedding.projection, rows_of(w, part.target));
+        w->visit(w->user, &projection);
+    }
     if (side->recurrent)
         visit_rnn(w, side, part);
     else

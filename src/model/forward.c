@@ -91,18 +91,18 @@ qkv_tensor *qkv_embed_tokens(qkv_tape *t, const qkv_embedding_layer *e, const qk
     if (added) x = qkv_add(t, x, added, 0);
     if (e->segments) x = qkv_add(t, x, embed_segments(t, e, tokens), 0);
     if (e->normed) x = qkv_norm_apply(t, &e->norm, x, NULL, NULL);
-    return late && e->dropout > 0 ? qkv_dropout(t, x, e->dropout) : x;
+    if (late && e->dropout > 0) x = qkv_dropout(t, x, e->dropout);
+    return e->projection.weight ? qkv_dense_apply(t, &e->projection, x, QKV_ACT_NONE) : x;
 }
 
 /* A Transformer side: embed with positions, then the layers. */
 static qkv_tensor *run_stack(qkv_tape *t, const qkv_side *side, const qkv_tokens *tokens,
                              qkv_tensor *encoder_out, qkv_layout encoder_layout, qkv_kv *kv) {
     qkv_place place = place_of(t, tokens, kv);
-    qkv_pass pass = {.place = place,
-                     .terms = qkv_position_begin(t, &side->stack.position, &place),
-                     .encoder_out = encoder_out,
-                     .encoder_layout = encoder_layout,
-                     .kv = kv};
+    qkv_pass pass = {
+        .place = place, .encoder_out = encoder_out, .encoder_layout = encoder_layout, .kv = kv};
+    qkv_position_terms local;
+    qkv_stack_begin(t, &side->stack, &pass, &local);
     qkv_tensor *x = qkv_embed_tokens(t, &side->embedding, tokens, &place, &pass.terms);
     return qkv_stack_apply(t, &side->stack, x, &pass);
 }
@@ -192,7 +192,7 @@ qkv_tensor *qkv_model_rows(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
 }
 
 qkv_tensor *qkv_model_pooled(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
-    static const qkv_act acts[] = {QKV_ACT_NONE, QKV_ACT_TANH, QKV_ACT_RELU};
+    static const qkv_act acts[] = {QKV_ACT_NONE, QKV_ACT_TANH, QKV_ACT_RELU, QKV_ACT_GELU};
     qkv_tensor *x = qkv_model_rows(t, m, src);
     if (qkv_tape_stopped(t)) return &t->nothing;
     qkv_tensor *y = qkv_pool(t, x, src->layout, (qkv_pool_kind)m->config.pool); /* (n, D) */
@@ -249,17 +249,28 @@ static qkv_tensor *before_vocab(qkv_tape *t, qkv_model *m, qkv_tensor *x) {
     return m->config.head_scale != 1 ? qkv_scale(t, x, (real)m->config.head_scale) : x;
 }
 
+/* cap·tanh(x/cap) */
+static qkv_tensor *capped(qkv_tape *t, const qkv_model *m, qkv_tensor *logits) {
+    const real cap = (real)m->config.logit_cap;
+    if (cap <= 0) return logits;
+    return qkv_scale(t, qkv_activation(t, qkv_scale(t, logits, 1 / cap), QKV_ACT_TANH), cap);
+}
+
 qkv_tensor *qkv_model_vocab_loss(qkv_tape *t, qkv_model *m, qkv_tensor *x,
                                  const qkv_xent_spec *spec) {
+    if (m->config.logit_cap > 0)
+        return qkv_xent(t, qkv_model_vocab_logits(t, m, x), NULL, NULL, spec);
     return qkv_xent(t, before_vocab(t, m, x), qkv_of(m->head.weight), qkv_of(m->head.bias), spec);
 }
 
 qkv_tensor *qkv_model_vocab_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x) {
-    return qkv_linear(t, before_vocab(t, m, x), qkv_of(m->head.weight), qkv_of(m->head.bias),
-                      QKV_ACT_NONE);
+    return capped(t, m,
+                  qkv_linear(t, before_vocab(t, m, x), qkv_of(m->head.weight), qkv_of(m->head.bias),
+                             QKV_ACT_NONE));
 }
 
 qkv_tensor *qkv_model_part_logits(qkv_tape *t, qkv_model *m, qkv_tensor *x, qkv_vocab_part *part) {
-    return qkv_linear(t, before_vocab(t, m, x), &part->weight, m->head.bias ? &part->bias : NULL,
-                      QKV_ACT_NONE);
+    return capped(t, m,
+                  qkv_linear(t, before_vocab(t, m, x), &part->weight,
+                             m->head.bias ? &part->bias : NULL, QKV_ACT_NONE));
 }

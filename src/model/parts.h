@@ -14,6 +14,7 @@ typedef struct qkv_embedding_layer {
     real scale, dropout;
     bool normed;
     qkv_norm_layer norm;
+    qkv_dense projection; /* to d_model, where the table has another width */
 } qkv_embedding_layer;
 
 /* An encoder or a decoder: embeddings and a stack of layers, of one kind or the other. */

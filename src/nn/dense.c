@@ -40,15 +40,16 @@ qkv_tensor *qkv_dense_brief(qkv_tape *t, const qkv_dense *d, qkv_tensor *x) {
     return qkv_linear_brief(t, x, qkv_of(d->weight), qkv_of(d->bias));
 }
 
-qkv_norm_layer qkv_norm_declare(qkv_params *p, qkv_norm_kind kind, int64_t width, double eps,
-                                double dropout, const char *name) {
+qkv_norm_layer qkv_norm_declare(qkv_params *p, const qkv_norm_shape *shape, const char *name) {
     qkv_param_spec gain = {
-        .rows = 1, .cols = width, .vector = true, .init = QKV_INIT_ONE, .no_decay = true};
+        .rows = 1, .cols = shape->width, .vector = true, .init = QKV_INIT_ONE, .no_decay = true};
     qkv_param_spec bias = gain;
     bias.init = QKV_INIT_ZERO;
-    qkv_norm_layer n = {.kind = kind, .eps = (real)eps, .dropout = (real)dropout};
+    qkv_norm_layer n = {
+        .kind = shape->kind, .eps = (real)shape->eps, .dropout = (real)shape->dropout};
     n.gain = qkv_param_declare(p, &gain, "%s.weight", name);
-    if (kind == QKV_NORM_LAYER) n.bias = qkv_param_declare(p, &bias, "%s.bias", name);
+    if (shape->kind == QKV_NORM_LAYER && !shape->bare)
+        n.bias = qkv_param_declare(p, &bias, "%s.bias", name);
     return n;
 }
 

@@ -46,8 +46,14 @@ typedef struct qkv_norm_layer {
     qkv_param *gain, *bias;
 } qkv_norm_layer;
 
-qkv_norm_layer qkv_norm_declare(qkv_params *p, qkv_norm_kind kind, int64_t width, double eps,
-                                double dropout, const char *name);
+typedef struct qkv_norm_shape {
+    qkv_norm_kind kind;
+    bool bare; /* LayerNorm without a bias */
+    int64_t width;
+    double eps, dropout;
+} qkv_norm_shape;
+
+qkv_norm_layer qkv_norm_declare(qkv_params *p, const qkv_norm_shape *shape, const char *name);
 /* norm(x + dropout(residual)); residual may be NULL, and *sum (when not NULL) gets what was normed.
  */
 qkv_tensor *qkv_norm_apply(qkv_tape *t, const qkv_norm_layer *n, qkv_tensor *x,

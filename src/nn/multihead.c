@@ -49,6 +49,14 @@ qkv_multihead qkv_multihead_declare(qkv_params *p, const qkv_multihead_spec *spe
         m.qkv = projection(p, spec, spec->heads + 2 * spec->kv_heads, name, "qkv");
     }
     char full[QKV_NAME_BYTES];
+    if (spec->normed && !cross) {
+        const qkv_norm_shape shape = {
+            .kind = QKV_NORM_RMS, .width = spec->d_head, .eps = spec->norm_eps};
+        snprintf(full, sizeof full, "%s.q_norm", name);
+        m.q_norm = qkv_norm_declare(p, &shape, full);
+        snprintf(full, sizeof full, "%s.k_norm", name);
+        m.k_norm = qkv_norm_declare(p, &shape, full);
+    }
     snprintf(full, sizeof full, "%s.out", name);
     m.out = qkv_dense_declare(p,
                               &(qkv_dense_spec){.in = spec->heads * spec->d_head,
@@ -62,6 +70,7 @@ qkv_multihead qkv_multihead_declare(qkv_params *p, const qkv_multihead_spec *spe
 }
 
 static real score_scale(const qkv_multihead_spec *s) {
+    if (s->factor > 0) return (real)s->factor;
     switch (s->scale) {
     case QKV_SCALE_HEAD:
         return (real)(1 / sqrt((double)s->d_head));
@@ -92,17 +101,28 @@ static qkv_attention_spec attention_spec(const qkv_multihead *m, const qkv_pass 
 }
 
 /* Rotates the queries and keys, which lie side by side, when the positions ask for it. */
-static qkv_tensor *rotate(qkv_tape *t, const qkv_multihead *m, qkv_tensor *qk,
-                          const qkv_pass *pass) {
-    const qkv_position_terms *at = &pass->terms;
+static qkv_tensor *rotate(qkv_tape *t, const qkv_multihead *m, qkv_tensor *qk, const qkv_pass *pass,
+                          const qkv_position_terms *at) {
     if (!at->cos) return qk;
     return qkv_rope(t, qk,
                     &(qkv_rope_spec){.heads = m->spec.heads + m->spec.kv_heads,
                                      .pos = pass->place.pos,
+                                     .turned = at->turned,
                                      .cos = at->cos,
                                      .sin = at->sin,
                                      .positions = at->rotations,
                                      .half_split = at->half_split});
+}
+
+/* Each head of queries and keys by itself. */
+static qkv_tensor *norm_heads(qkv_tape *t, const qkv_multihead *m, qkv_tensor *qk) {
+    if (!m->q_norm.gain) return qk;
+    return qkv_head_norm(t, qk,
+                         &(qkv_head_norm_spec){.heads = m->spec.heads + m->spec.kv_heads,
+                                               .first = m->spec.heads,
+                                               .eps = m->q_norm.eps,
+                                               .first_gain = qkv_of(m->q_norm.gain),
+                                               .rest_gain = qkv_of(m->k_norm.gain)});
 }
 
 /* Linformer: each sequence's keys and values become at most `rank` rows. */
@@ -115,7 +135,8 @@ static void project_along(qkv_tape *t, const qkv_multihead *m, qkv_tensor **k, q
 
 qkv_tensor *qkv_multihead_self(qkv_tape *t, const qkv_multihead *m, qkv_tensor *x,
                                const qkv_pass *pass, const qkv_pattern *pattern, int32_t layer) {
-    const qkv_position_terms *at = &pass->terms;
+    const bool local = pass->local && pattern->kind != QKV_PATTERN_FULL;
+    const qkv_position_terms *at = local ? pass->local : &pass->terms;
     int64_t q_width = m->spec.heads * m->spec.d_head, k_width = m->spec.kv_heads * m->spec.d_head;
     qkv_attention_spec spec = attention_spec(m, pass);
     spec.spans = qkv_pattern_spans(pattern);
@@ -128,11 +149,13 @@ qkv_tensor *qkv_multihead_self(qkv_tape *t, const qkv_multihead *m, qkv_tensor *
     }
     if (!m->spec.projections) return qkv_attend(t, x, x, x, &spec); /* softmax(X Xᵀ) X */
 
-    qkv_tensor *qkv = m->spec.linformer_rank /* (R, (H + 2G)·K) */
+    const bool read_again = m->spec.linformer_rank || m->q_norm.gain;
+    qkv_tensor *qkv = read_again /* (R, (H + 2G)·K) */
                           ? qkv_dense_apply(t, &m->qkv, x, QKV_ACT_NONE)
                           : qkv_dense_brief(t, &m->qkv, x);
     qkv_tensor *v = qkv_tensor_columns(t, qkv, q_width + k_width, k_width);
-    qkv_tensor *qk = rotate(t, m, qkv_tensor_columns(t, qkv, 0, q_width + k_width), pass);
+    qkv_tensor *qk = norm_heads(t, m, qkv_tensor_columns(t, qkv, 0, q_width + k_width));
+    qk = rotate(t, m, qk, pass, at);
     qkv_tensor *q = qkv_tensor_columns(t, qk, 0, q_width);
     qkv_tensor *k = qkv_tensor_columns(t, qk, q_width, k_width);
     if (m->spec.linformer_rank) project_along(t, m, &k, &v, &spec);

@@ -21,6 +21,9 @@ typedef struct qkv_multihead_spec {
     bool projections; /* false: basic attention, no parameters */
     bool qkv_bias, out_bias;
     qkv_score_scale scale;
+    double factor; /* of scores; 0: as scale says */
+    bool normed;   /* each head of queries and keys, by RMS */
+    double norm_eps;
     double dropout;
     qkv_init_scheme init;
     double out_gain;
@@ -31,16 +34,19 @@ typedef struct qkv_multihead_spec {
 
 typedef struct qkv_multihead {
     qkv_multihead_spec spec;
-    qkv_dense qkv;                /* self-attention: ((H + 2G)·K, D) */
-    qkv_dense q, kv;              /* cross-attention: (H·K, D), (2G·K, D) */
-    qkv_dense out;                /* (D, H·K) */
-    qkv_param *along_k, *along_v; /* Linformer: (r, max_len), or one such block per head */
+    qkv_dense qkv;                 /* self-attention: ((H + 2G)·K, D) */
+    qkv_dense q, kv;               /* cross-attention: (H·K, D), (2G·K, D) */
+    qkv_dense out;                 /* (D, H·K) */
+    qkv_norm_layer q_norm, k_norm; /* (1, K), where heads are normed */
+    qkv_param *along_k, *along_v;  /* Linformer: (r, max_len), or one such block per head */
 } qkv_multihead;
 
 /* What the layers of one forward pass share. */
 typedef struct qkv_pass {
     qkv_place place;
     qkv_position_terms terms;
+    /* of layers that do not see everything, where those have positions of their own; else NULL */
+    const qkv_position_terms *local;
     qkv_tensor *encoder_out; /* (R_source, D), or NULL */
     qkv_layout encoder_layout;
     qkv_kv *kv; /* NULL: the whole sequences are given */

@@ -19,6 +19,7 @@ const char *const qkv_position_helps[] = {
 const qkv_op qkv_position_op = {.name = "positions"};
 
 const char *const qkv_pairing_names[] = {"adjacent", "halves", NULL};
+const char *const qkv_wave_rates_names[] = {"paper", "spread", NULL};
 
 #define POSITION(id, name, traits, help) [QKV_POSITION_##id] = &qkv_position_##name,
 static const qkv_position_scheme *const schemes[] = {

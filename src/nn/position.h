@@ -31,6 +31,24 @@ bool qkv_position_has(qkv_position_kind kind, qkv_position_trait trait);
 typedef enum qkv_pairing { QKV_PAIRING_ADJACENT, QKV_PAIRING_HALVES } qkv_pairing;
 extern const char *const qkv_pairing_names[];
 
+typedef enum qkv_wave_rates { QKV_RATES_PAPER, QKV_RATES_SPREAD } qkv_wave_rates;
+extern const char *const qkv_wave_rates_names[];
+
+typedef enum qkv_rope_scaling_kind {
+    QKV_ROPE_SCALING_NONE,
+    QKV_ROPE_SCALING_LINEAR,
+    QKV_ROPE_SCALING_DYNAMIC,
+    QKV_ROPE_SCALING_LLAMA3,
+    QKV_ROPE_SCALING_YARN
+} qkv_rope_scaling_kind;
+extern const char *const qkv_rope_scaling_names[];
+
+/* See pos_rope.c. */
+typedef struct qkv_rope_scaling {
+    qkv_rope_scaling_kind kind;
+    double factor, length, low, high, fast, slow, attention;
+} qkv_rope_scaling;
+
 typedef struct qkv_position_spec {
     qkv_position_kind kind;
     int64_t d_model, d_head, max_len;
@@ -38,6 +56,10 @@ typedef struct qkv_position_spec {
     bool causal;
     double base; /* sinusoidal, RoPE */
     qkv_pairing pairing;
+    qkv_wave_rates rates; /* sinusoidal: of the wavelengths, and the position of the first token */
+    int64_t first;
+    int64_t turned; /* RoPE: elements of a head */
+    qkv_rope_scaling scaling;
     int32_t distance; /* relative, structural: clipped to it; T5: the last bucket begins there */
     int32_t buckets;  /* T5 */
 } qkv_position_spec;
@@ -56,8 +78,9 @@ typedef struct qkv_place {
 typedef struct qkv_position_terms {
     qkv_tensor *table;     /* (P, D): row pos[r] is added to input row r */
     qkv_tensor *added;     /* (R, D): added to the input */
-    const real *cos, *sin; /* (rotations, d_head/2): q and k are rotated */
+    const real *cos, *sin; /* (rotations, turned/2): q and k are rotated */
     int64_t rotations;
+    int32_t turned; /* elements of each head, the first ones */
     bool half_split;
     qkv_relation relation;   /* of query and key, for the bias and the relative vectors */
     qkv_tensor *bias;        /* (heads, relation.n) */

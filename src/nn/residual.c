@@ -16,6 +16,10 @@ qkv_tensor *qkv_residual_read(qkv_residual *r, const qkv_norm_layer *norm) {
     r->norm = norm;
     r->part = qkv_tape_here(r->t);
     if (!r->pre_norm) return r->x;
+    if (!norm->gain) { /* of the first part alone */
+        assert(!r->pending);
+        return r->x;
+    }
     qkv_tensor *const added = r->pending;
     qkv_tensor *y = qkv_norm_brief(r->t, norm, r->x, added, added ? &r->x : NULL);
     if (added && r->t->mode == QKV_EVAL && !qkv_tape_stopped(r->t)) {

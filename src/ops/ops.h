@@ -46,6 +46,12 @@ typedef struct qkv_norm_spec {
     bool brief;           /* y has one reader, and is made again for its backward */
 } qkv_norm_spec;
 
+typedef struct qkv_head_norm_spec {
+    int32_t heads, first; /* heads of a row, and how many of them have the first gain */
+    real eps;
+    qkv_tensor *first_gain, *rest_gain; /* (1, d_head) */
+} qkv_head_norm_spec;
+
 typedef struct qkv_attention_spec {
     int32_t heads, kv_heads;       /* kv_heads 0 means heads */
     real scale;                    /* 0 means 1/√d_head */
@@ -63,9 +69,10 @@ typedef struct qkv_attention_spec {
 typedef struct qkv_rope_spec {
     int32_t heads;
     const int32_t *pos;    /* R */
-    const real *cos, *sin; /* (positions, d_head/2), constants */
+    int32_t turned;        /* elements of each head, the first ones; 0: all */
+    const real *cos, *sin; /* (positions, turned/2), constants */
     int64_t positions;
-    bool half_split; /* pairs (i, i + d/2); else (2i, 2i + 1) */
+    bool half_split; /* pairs (i, i + turned/2); else (2i, 2i + 1) */
 } qkv_rope_spec;
 
 typedef enum qkv_pool_kind {

@@ -67,6 +67,8 @@ qkv_task_spec qkv_task_spec_of(const qkv_tokenizer *tok, const qkv_config *confi
     /* BERT's tokenizers begin and end a text with [CLS] and [SEP]. */
     if (spec.bos < 0) spec.bos = qkv_tokenizer_special(tok, QKV_TOK_CLS);
     if (spec.eos < 0) spec.eos = qkv_tokenizer_special(tok, QKV_TOK_SEP);
+    if (config->begin_token >= 0) spec.bos = (int32_t)config->begin_token;
+    if (config->end_token >= 0) spec.eos = (int32_t)config->end_token;
     /* Special tokens come first in tokenizers trained here; elsewhere only that run is spared. */
     for (int role = 0; role < QKV_TOK_SPECIALS; role++) {
         const int32_t id = qkv_tokenizer_special(tok, (qkv_special)role);

@@ -1,5 +1,5 @@
 /* Rotary positions: the pairs of each head of a row are turned by angles that the row's position
- * selects. Pairs are (i, i + d/2) when half_split, else (2i, 2i + 1); turning by −angle (sign −1)
+ * selects. Of w turned elements pairs are (i, i + w/2) when half_split, else (2i, 2i + 1); turning by −angle (sign −1)
  * is the gradient. */
 #include "base/thread.h"
 #include "kern/simd.h"
@@ -23,7 +23,7 @@ static void turn_neighbours(real *restrict x, const real *restrict c, const real
 }
 
 void KERN_NAME(rotate)(const qkv_rotation *spec) {
-    const int32_t heads = spec->heads, d = spec->d, half = d / 2;
+    const int32_t heads = spec->heads, d = spec->d, half = spec->turned / 2;
     QKV_PARALLEL_FOR_IF(spec->rows * heads * d >= QKV_PARALLEL_FROM)
     for (int64_t r = 0; r < spec->rows; r++) {
         const int64_t angles = (int64_t)spec->pos[r] * half;
