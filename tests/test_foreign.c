@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "folder/folder.h"
+#include "task/task.h"
 #include "foreign/family.h"
 #include "foreign/foreign_model.h"
 #include "foreign/pickle.h"
@@ -333,6 +334,23 @@ static void tensors_must_be_those_of_the_keys(void **state) {
                  "24×16");
 }
 
+/* What a head of classes is for: one label is a number, labels may exclude each other or not. */
+static void heads_are_what_they_were_trained_for(void **state) {
+    (void)state;
+    qkv_config c;
+    const char *const use = "\"use_cache\": true";
+    assert_ok(qkv_folder_read_config(changed("bert-classes", use, "\"num_labels\": 1"), &c, NULL));
+    assert_string_equal(qkv_task_of(&c)->name, "rate");
+    assert_ok(qkv_folder_read_config(
+        changed("bert-classes", use, "\"problem_type\": \"multi_label_classification\""), &c,
+        NULL));
+    assert_string_equal(qkv_task_of(&c)->name, "classify");
+    assert_true(c.several);
+    assert_ok(qkv_folder_read_config(CASES "/bert-classes", &c, NULL));
+    assert_false(c.several);
+    check_refused("bert-classes", use, "\"problem_type\": \"guessing\"", "problem_type");
+}
+
 static int make_folder(void **state) {
     (void)state;
     return mkdtemp(temporary) ? 0 : -1;
@@ -360,6 +378,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(pickles_are_read_as_tables),
         cmocka_unit_test(what_is_not_known_is_refused),
         cmocka_unit_test(tensors_must_be_those_of_the_keys),
+        cmocka_unit_test(heads_are_what_they_were_trained_for),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -135,12 +135,15 @@ static qkv_status read_row(const qkv_key_rule *row, qkv_json_at keys, qkv_config
 
 /* ---- all keys ---- */
 
+/* The tables of a family, and behind them the one that all have. */
+static const qkv_key_rule *table_of(const qkv_family *family, int t) {
+    return t < QKV_FAMILY_TABLES ? family->keys[t] : qkv_keys_common;
+}
+
 static const qkv_key_rule *row_of(const qkv_family *family, const char *key, size_t len) {
-    for (int t = 0; t <= QKV_FAMILY_TABLES; t++) {
-        const qkv_key_rule *row = t < QKV_FAMILY_TABLES ? family->keys[t] : qkv_keys_common;
-        for (; row && row->theirs; row++)
+    for (int t = 0; t <= QKV_FAMILY_TABLES; t++)
+        for (const qkv_key_rule *row = table_of(family, t); row && row->theirs; row++)
             if (strlen(row->theirs) == len && !memcmp(row->theirs, key, len)) return row;
-    }
     return NULL;
 }
 
@@ -219,10 +222,13 @@ qkv_status qkv_family_configure(const qkv_family *family, qkv_json_at keys, bool
     QKV_TRY(qkv_settings_assign(&s, 1, family->settings));
     QKV_TRY(class_of(family, keys, sentence, &class));
     QKV_TRY(qkv_settings_assign(&s, 1, class->settings));
-    for (int t = 0; t < QKV_FAMILY_TABLES; t++)
-        for (const qkv_key_rule *row = family->keys[t]; row && row->theirs; row++)
+    for (int t = 0; t <= QKV_FAMILY_TABLES; t++)
+        for (const qkv_key_rule *row = table_of(family, t); row && row->theirs; row++)
             QKV_TRY(read_row(row, keys, config));
     QKV_TRY(count_classes(keys, config));
+    /* One label is a number: how alike two texts are, how good one is. */
+    if (config->classes == 1 && qkv_shape_of(config->task).head == QKV_HEAD_CLASSES)
+        QKV_TRY(qkv_config_set(config, "task", "rate"));
     qkv_family_ids(keys, config);
     return family->settle ? family->settle(keys, config, facts) : QKV_OK;
 }
@@ -239,7 +245,12 @@ const qkv_key_rule qkv_keys_common[] = {{.theirs = "architectures"},
                                         {.theirs = "id2label"},
                                         {.theirs = "label2id"},
                                         {.theirs = "num_labels"},
-                                        {.theirs = "problem_type"},
+                                        {.theirs = "problem_type",
+                                         .ours = "several",
+                                         .absent = "single_label_classification",
+                                         .means = "single_label_classification=false "
+                                                  "regression=false "
+                                                  "multi_label_classification=true"},
                                         {.theirs = "finetuning_task"},
                                         {.theirs = "language"},
                                         {.theirs = "name"},

@@ -114,6 +114,23 @@ static qkv_status read_length(const char *folder, qkv_config *config) {
     return status;
 }
 
+/* A text that is to stand before every text would have to be read with it. */
+static qkv_status read_prompt(const char *folder) {
+    qkv_document d;
+    qkv_json_at at;
+    bool there;
+    QKV_TRY(qkv_document_look(folder, "config_sentence_transformers.json", &d, &there));
+    if (!there) return QKV_OK;
+    const bool asked = qkv_json_member(d.root, "default_prompt_name", &at) &&
+                       qkv_json_kind_of(at) != QKV_JSON_NULL;
+    qkv_document_close(&d);
+    return asked
+               ? qkv_fail(QKV_BAD_FILE, "config_sentence_transformers.json: default_prompt_name is "
+                                        "not implemented; put the prompt before the texts and set "
+                                        "it to null")
+               : QKV_OK;
+}
+
 qkv_status qkv_sentence_configure(const char *folder, qkv_config *config) {
     qkv_document d;
     qkv_json_at at;
@@ -125,5 +142,6 @@ qkv_status qkv_sentence_configure(const char *folder, qkv_config *config) {
         status = read_module(folder, at, i++, config);
     qkv_document_close(&d);
     if (status != QKV_OK) return qkv_fail_in(status, "%s/modules.json", folder);
+    QKV_TRY(read_prompt(folder));
     return read_length(folder, config);
 }
