@@ -82,7 +82,7 @@ static void key_row(const qkv_key *k, const char *standard, const char *range) {
     const int columns = cli_columns(STDOUT_FILENO), indent = columns && columns < 60 ? 4 : 33;
     cli_page p = {.out = stdout, .columns = columns, .indent = indent, .at = indent};
     printf("%-20s %-12s", k->name, standard);
-    printf(indent < 33 ? "\n%*s" : "", indent, "");
+    if (indent < 33) printf("\n%*s", indent, "");
     cli_page_put(&p, k->help);
     cli_page_put(&p, "\n");
     for (const char *at = range; *at; at += strcspn(at, "|"), at += *at == '|') {

@@ -9,10 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double EVERY = 0.1,         /* seconds between two live lines of steps */
-    EVERY_PLAIN = 10,                    /* and between two plain ones */
-    BEAT = 0.4;                          /* a live line is drawn again after this long */
-enum { WIDE = 60, LIVE_LINE_MAX = 400 }; /* columns of the whole table of validations */
+static const double EVERY = 0.1, /* seconds between two live lines of steps */
+    EVERY_PLAIN = 10,            /* and between two plain ones */
+    BEAT = 0.4;                  /* a live line is drawn again after this long */
+enum {
+    WIDE = 60,
+    LIVE_LINE_MAX = 400, /* columns of the whole table of validations */
+    PLAIN_COLUMNS = 81
+}; /* of a line that goes to a file, and one */
 
 static volatile sig_atomic_t caught;
 
@@ -97,7 +101,7 @@ static void wipe(cli_live *l) {
 }
 
 static void draw(cli_live *l) {
-    pieces line = {.columns = l->terminal ? cli_columns(STDERR_FILENO) : 0};
+    pieces line = {.columns = l->terminal ? cli_columns(STDERR_FILENO) : PLAIN_COLUMNS};
     if (caught)
         add(&line, "stopping (once more: at once)");
     else if (l->stepping)

@@ -19,8 +19,8 @@ flags="-std=c11 -O2 -g1 -D_GNU_SOURCE -DQKV_VERSION=\"fuzz\" -Iinclude -Isrc -If
 checks=address,undefined
 objects=build/fuzz/objects
 mkdir -p "$objects"
-# Parsers stand on base, store, text and data alone; none needs a kernel. File names are unique in the tree.
-for source in src/base/*.c src/store/*.c src/text/*.c src/data/*.c fuzz/*.c; do
+# Parsers stand on base, chat, store, text and data alone; none needs a kernel. File names are unique in the tree.
+for source in src/base/*.c src/chat/*.c src/store/*.c src/text/*.c src/data/*.c fuzz/*.c; do
     # shellcheck disable=SC2086
     $compiler $flags -fsanitize=fuzzer-no-link,$checks -fno-sanitize-recover=all -c "$source" \
         -o "$objects/$(basename "$source" .c).o"

@@ -632,6 +632,7 @@ typedef struct qkv_generate_options {
     size_t n_stop;
     const qkv_text *forbidden; /* words that must not occur */
     size_t n_forbidden;
+    bool framed; /* the prompt has the marks in it that begin a text: none is put before it */
     /* Gets the text as it comes, in whole UTF-8 characters; false stops. May be NULL. */
     bool (*write)(void *user, const char *text, size_t len);
     void *user;
@@ -649,6 +650,26 @@ typedef struct qkv_generated {
 QKV_API qkv_status qkv_generate(const qkv_text_model *m, const char *prompt, size_t len,
                                 const qkv_generate_options *options, char **text,
                                 qkv_generated *about);
+
+/* ---- conversations ---- */
+
+typedef struct qkv_chat_message {
+    const char *role; /* "system", "user", "assistant" */
+    qkv_text content;
+} qkv_chat_message;
+
+/* Reads a chat template (Jinja) instead of the model's own. */
+QKV_API qkv_status qkv_text_model_read_template(qkv_text_model *m, const char *path);
+/* Makes the model ready to converse, by its own template unless one was read; once, before the
+ * model is shared by threads. */
+QKV_API qkv_status qkv_text_model_prepare_chat(qkv_text_model *m);
+/* The prompt that the template makes of a conversation; free with qkv_text_free. len may be
+ * NULL. */
+QKV_API qkv_status qkv_chat_prompt(const qkv_text_model *m, const qkv_chat_message *messages,
+                                   size_t n, char **text, size_t *len);
+/* The model's answer to a conversation of n messages, as qkv_generate gives it. */
+QKV_API qkv_status qkv_chat(const qkv_text_model *m, const qkv_chat_message *messages, size_t n,
+                            const qkv_generate_options *options, char **text, qkv_generated *about);
 
 /* ---- what the model looks at ---- */
 

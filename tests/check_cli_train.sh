@@ -38,7 +38,7 @@ grep -q '"accuracy":1[,.]' out || fail "accuracy: $(cat out)"
 "$qkv" train classify --train rows.tsv --out chosen --threads 1 --average 0 2>err >out || fail "train with defaults"
 cat out err | sed -n '/^chosen /,/^model /p' | grep -v '^model ' >lines
 printf '%s\n' 'chosen    a GRU with n-grams, since there are 120 rows (570 tokens);' '          --preset tiny for a Transformer' \
-    '          70 words in lower case, n-grams of up to 2 tokens or 5 characters' '          10 passes, muon, rate 0.01, smoothing 0.1' |
+    '          70 words in lower case, n-grams of up to 2 tokens or 5 characters' '          at most 10 passes, muon, rate 0.01, smoothing 0.1' |
     cmp - lines || fail "what was chosen: $(cat lines)"
 "$qkv" train classify --train rows.tsv --out chosen2 $small --preset tiny --tokenizer word --ngrams 0 --epochs 1 \
     --optimizer adamw --label-smoothing 0 --average 0 2>err >out || fail "train with everything given"

@@ -8,20 +8,21 @@ bad=0
 may_include() { # folder → the folders it may include (each list is closed: what those may include is in it)
     case "$1" in
     base) echo "" ;;
-    kern | tape | store | text | score | draw | policy) echo "base" ;;
+    kern | tape | store | chat | score | draw | policy) echo "base" ;;
+    text) echo "store base" ;;
     ops) echo "tape kern base" ;;
     nn) echo "ops tape kern base" ;;
     model) echo "nn ops tape kern store base" ;;
-    data) echo "text base" ;;
+    data) echo "text store base" ;;
     decode) echo "model nn ops tape kern store base" ;;
     task) echo "policy decode model nn ops tape kern store data text base" ;;
     train) echo "task policy decode model nn ops tape kern store data text base" ;;
     foreign) echo "model nn ops tape kern store data text base" ;;
     folder) echo "foreign task policy decode model nn ops tape kern store data text base" ;;
-    use) echo "folder foreign task policy decode model nn ops tape kern store data text base" ;;
-    report) echo "use folder foreign train task policy decode model nn ops tape kern store data text score draw base" ;;
-    run) echo "use folder foreign train task policy decode model nn ops tape kern store data text draw base" ;;
-    api) echo "run report use folder foreign draw score train task policy decode model nn ops tape kern store data text base" ;;
+    use) echo "chat folder foreign task policy decode model nn ops tape kern store data text base" ;;
+    report) echo "use chat folder foreign train task policy decode model nn ops tape kern store data text score draw base" ;;
+    run) echo "use chat folder foreign train task policy decode model nn ops tape kern store data text draw base" ;;
+    api) echo "run report use chat folder foreign draw score train task policy decode model nn ops tape kern store data text base" ;;
     *) echo "unknown folder $1" >&2; exit 1 ;;
     esac
 }

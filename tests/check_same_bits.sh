@@ -93,7 +93,7 @@ interrupted() {
 }
 
 hash_of() { sha256sum | cut -c1-64; }
-later='pairs|segments|rate_mean|rate_deviation|several|threshold' # keys that config.json did not have when the table was recorded
+later='pairs|segments|ngram_idf|rate_mean|rate_deviation|several|threshold' # keys that config.json did not have when the table was recorded
 
 # What the row's commands left, as the table says it.
 results() {

@@ -42,10 +42,16 @@ grep -qE '^micro F1 (1.0000|0.9)' out && grep -q '^exact match' out || fail "$(c
 "$qkv" eval m --data rows.csv --text 1 --label 2 --labels-separator ';' --json >out 2>err || fail "eval --json"
 grep -q '"macro_f1":.*"micro_f1":.*"exact_match":' out || fail "$(cat out)"
 
+
+"$qkv" classify m --explain --json "the dog was red" >out 2>err || fail "classify --explain"
+[ "$(grep -o '"label":"[a-z]*","probability":[0-9.]*,"lead":[0-9.]*' out | wc -l)" = 2 ] || fail "each label by itself: $(cat out)"
+grep -q '"against"' out && fail "a label of several is against none"
+
 # One label a row stays what it was; lists are refused where the model gives one.
 grep -E '^__label__[a-z]+ [^_]' rows.txt >one.txt
 wants 0 'classes   2' "$qkv" train classify --train one.txt --out o $small
 grep -q 'several labels' err && fail "one label a row"
+wants 2 'errors and --calibration are for models of one label a text' "$qkv" eval m --data rows.txt --errors 3
 wants 3 'several labels; in the training data every row has one' "$qkv" eval o --data rows.txt
 wants 2 'for one label a row, not for several' "$qkv" train classify --train rows.txt --out x $small --class-weights balanced
 wants 2 'under a threshold' "$qkv" classify o --unknown none x

@@ -223,7 +223,7 @@ static void an_ngram_is_shared_to_its_words(void **state) {
     int32_t rows[900];
     real counts[900];
     assert_true(qkv_ngram_room(c, &seen) <= 900);
-    qkv_ngram_rows(c, &seen, rows, counts);
+    qkv_ngram_rows(c, &seen, NULL, rows, counts);
     finding f = {.from = 6, .to = 10, .chars = true};
     qkv_ngram_places(c, &seen, rows, find_row, &f);
     table_of(m)[rows[f.row] * 2] = 40;

@@ -126,7 +126,7 @@ static void test_generate(void **state) {
                                          "task=lm position=t5 attention=local"};
     for (size_t f = 0; f < sizeof models / sizeof *models; f++) {
         qkv_model *m = tiny_sharp_model(models[f], 60 + f);
-        qkv_generate_spec spec = {.tokens = 12, .eos = -1};
+        qkv_generate_spec spec = {.tokens = 12};
         written w = {0};
         generate(m, &spec, &w);
         assert_int_equal(w.n, 12);
@@ -150,7 +150,7 @@ static void test_generate(void **state) {
 static void test_slides(void **state) {
     (void)state;
     qkv_model *m = tiny_sharp_model("task=lm position=learned max_len=8", 71);
-    qkv_generate_spec spec = {.tokens = 40, .eos = -1};
+    qkv_generate_spec spec = {.tokens = 40};
     written w = {0};
     generate(m, &spec, &w);
     assert_int_equal(w.n, 40);
@@ -182,7 +182,7 @@ static void test_slides(void **state) {
     qkv_model_free(m);
     /* Other schemes go beyond the trained length when asked to. */
     m = tiny_sharp_model("task=lm position=rope max_len=8", 72);
-    spec = (qkv_generate_spec){.tokens = 40, .eos = -1, .window = 64};
+    spec = (qkv_generate_spec){.tokens = 40, .window = 64};
     w = (written){0};
     generate(m, &spec, &w);
     assert_int_equal(w.n, 40);
@@ -192,7 +192,7 @@ static void test_slides(void **state) {
 static void test_generate_limits(void **state) {
     (void)state;
     qkv_model *m = tiny_sharp_model("task=lm position=rope", 80);
-    qkv_generate_spec spec = {.tokens = 30, .eos = -1};
+    qkv_generate_spec spec = {.tokens = 30};
     spec.sampling.value[QKV_SAMPLER_temperature] = 1.5;
     written w = {.stop_at = 5}, a = {0}, b = {0};
     generate(m, &spec, &w);
@@ -209,7 +209,8 @@ static void test_generate_limits(void **state) {
     static const int32_t phrase_start[] = {0, 2};
     const int32_t phrase[] = {a.ids[3], a.ids[4]};
     spec = (qkv_generate_spec){.tokens = 30,
-                               .eos = a.ids[0], /* would end at once */
+                               .ends = a.ids, /* would end at once */
+                               .n_ends = 1,
                                .min_tokens = 6,
                                .forbidden = {.n = 1, .start = phrase_start, .ids = phrase}};
     spec.sampling.value[QKV_SAMPLER_temperature] = 1.5;
@@ -217,7 +218,7 @@ static void test_generate_limits(void **state) {
     generate(m, &spec, &b);
     assert_true(b.n >= 6);
     for (int32_t i = 0; i < b.n; i++) {
-        assert_int_not_equal(b.ids[i], spec.eos);
+        assert_int_not_equal(b.ids[i], a.ids[0]);
         assert_false(i && b.ids[i - 1] == phrase[0] && b.ids[i] == phrase[1]);
     }
     qkv_model_free(m);

@@ -44,7 +44,8 @@ static void framings(void **state) {
                "\"sep\":[\"</s>\",2]}}",
          "1/0 3/0 4/0 2/0 2/0 5/0 2/0", 1},
         /* no mark to put between */
-        {"{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,\"x\":1,\"y\":2,"
+        {"{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,\"x\":1,\"y\":"
+         "2,"
          "\"a\":3,\"b\":4,\"c\":5}},\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}}",
          "3/0 4/0 5/1", 2},
     };
@@ -152,10 +153,10 @@ static void make_rows(void) {
                  words[i * 3 % 5]);
         snprintf(second_text[i], sizeof *second_text, "%s", words[i * 7 % 5]);
         snprintf(both[i], sizeof *both, "%s\t%s", first_text[i], second_text[i]);
-        rows[i] = (qkv_train_row){.label = {i % 5 == i * 7 % 5 ? "same" : "other",
-                                            i % 5 == i * 7 % 5 ? 4 : 5},
-                                  .text = {first_text[i], strlen(first_text[i])},
-                                  .second = {second_text[i], strlen(second_text[i])}};
+        rows[i] = (qkv_train_row){
+            .label = {i % 5 == i * 7 % 5 ? "same" : "other", i % 5 == i * 7 % 5 ? 4 : 5},
+            .text = {first_text[i], strlen(first_text[i])},
+            .second = {second_text[i], strlen(second_text[i])}};
         lines[i] = (qkv_text){both[i], strlen(both[i])};
     }
 }
@@ -173,11 +174,16 @@ static bool listen(void *user, const qkv_progress *p) {
 static qkv_status train(const char *name, const char *init, bool pairs, const char *setting) {
     static qkv_train_row own[ROWS];
     char out[128], from[128];
-    const char *const set[] = {init ? "seed=1" : "arch=transformer", init ? "seed=1" : "d_model=16",
-                               init ? "seed=1" : "layers=1",         init ? "seed=1" : "heads=2",
-                               init ? "seed=1" : "dropout=0",        "steps=3",
-                               "batch_tokens=256",                   "lr=0.01",
-                               init ? "seed=1" : "max_len=12",       setting,
+    const char *const set[] = {init ? "seed=1" : "arch=transformer",
+                               init ? "seed=1" : "d_model=16",
+                               init ? "seed=1" : "layers=1",
+                               init ? "seed=1" : "heads=2",
+                               init ? "seed=1" : "dropout=0",
+                               "steps=3",
+                               "batch_tokens=256",
+                               "lr=0.01",
+                               init ? "seed=1" : "max_len=12",
+                               setting,
                                NULL};
     for (int i = 0; i < ROWS; i++) {
         own[i] = rows[i];
@@ -354,9 +360,9 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(framings),    cmocka_unit_test(longer_first),
+        cmocka_unit_test(framings),         cmocka_unit_test(longer_first),
         cmocka_unit_test(columns_of_pairs), cmocka_unit_test(one_framing),
-        cmocka_unit_test(single_texts), cmocka_unit_test(fine_tuning),
+        cmocka_unit_test(single_texts),     cmocka_unit_test(fine_tuning),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -52,11 +52,11 @@ static double loss_in_file(const char *settings, const char *path) {
  * have. */
 static void formats(void **state) {
     (void)state;
-    static const double bound[QKV_WEIGHT_FORMATS] = {0, 0.002, 0.01, 0.1};
+    static const double bound[QKV_WEIGHT_OURS] = {0, 0.002, 0.01, 0.1};
     for (int i = 0; i < N_TASKS; i++) {
         qkv_model *m = tiny_model(task[i], false, 3);
         const double whole = loss_of(m);
-        for (int f = 0; f < QKV_WEIGHT_FORMATS; f++) {
+        for (int f = 0; f < QKV_WEIGHT_OURS; f++) {
             char *path = path_of("safetensors");
             assert_ok(qkv_weights_quantize(qkv_model_params(m), (qkv_weight_format)f, path));
             const double loss = loss_in_file(task[i], path);
@@ -76,14 +76,14 @@ static void tables_of_ngrams(void **state) {
     (void)state;
     static const char settings[] =
         "task=classify vocab_size=40 d_model=32 d_ff=48 classes=3 ngrams=2 ngram_buckets=20001";
-    static const double share[QKV_WEIGHT_FORMATS] = {1, 0.54, 0.31, 0.31};
+    static const double share[QKV_WEIGHT_OURS] = {1, 0.54, 0.31, 0.31};
     qkv_model *m = tiny_model(settings, false, 3);
     const qkv_param *table = qkv_param_find(qkv_model_params(m), "head.ngrams.weight");
     for (int64_t i = 0; i < 20001 * 3; i++)
         table->tensor.data[i] = (real)(sin((double)i) * (i % 1000 == 0 ? 3 : 0.5));
     const double whole = loss_of(m);
     size_t bytes = 0;
-    for (int f = 0; f < QKV_WEIGHT_FORMATS; f++) {
+    for (int f = 0; f < QKV_WEIGHT_OURS; f++) {
         char *path = path_of("safetensors");
         assert_ok(qkv_weights_quantize(qkv_model_params(m), (qkv_weight_format)f, path));
         qkv_safetensors file;

@@ -33,10 +33,9 @@ static int set_up(void **state) {
         snprintf(line[i], sizeof *line, "%s\t%s", text[i], i % 3 ? "x" : "y");
         texts[i] = (qkv_text){text[i], strlen(text[i])};
         lines[i] = (qkv_text){line[i], strlen(line[i])};
-        rows[i] =
-            (qkv_train_row){.label = {number[i], strlen(number[i])},
-                            .text = texts[i],
-                            .second = {lines[i].data + texts[i].len + 1, 1}};
+        rows[i] = (qkv_train_row){.label = {number[i], strlen(number[i])},
+                                  .text = texts[i],
+                                  .second = {lines[i].data + texts[i].len + 1, 1}};
     }
     return 0;
 }
@@ -54,10 +53,10 @@ static bool stop_at_ten(void *user, const qkv_progress *p) {
 
 /* Trains a small model of the rows, pairs or not; stops at step ten if asked to. */
 static qkv_status train(const char *name, bool pairs, bool stop, const char *extra) {
-    const char *set[] = {"arch=transformer", "d_model=16",        "layers=1",   "heads=2",
-                         "max_len=16",       "seed=1",            "steps=60",   "save_every=30",
-                         "lr=0.01",          "batch_tokens=200",  "dropout=0",  "tokenizer=word",
-                         "vocab_size=60",    "valid_share=0.2",   extra,        NULL};
+    const char *set[] = {"arch=transformer", "d_model=16",       "layers=1",  "heads=2",
+                         "max_len=16",       "seed=1",           "steps=60",  "save_every=30",
+                         "lr=0.01",          "batch_tokens=200", "dropout=0", "tokenizer=word",
+                         "vocab_size=60",    "valid_share=0.2",  extra,       NULL};
     qkv_train_row own[ROWS];
     char out[128];
     memcpy(own, rows, sizeof own);

@@ -542,7 +542,9 @@ static void gguf_caps(void **state) {
         qkv_buf f = {0};
         begin_gguf(&f, 100000 + over);
         for (size_t i = 2; i < 100000 + over; i++) {
-            put_name(&f, "x");
+            char name[16];
+            snprintf(name, sizeof name, "x%zu", i);
+            put_name(&f, name);
             put_number(&f, 0, 4);
             put_number(&f, 0, 1);
         }

@@ -25,7 +25,11 @@ static matrix make(qkv_weight_format format, int64_t rows, int64_t cols, uint64_
     for (int64_t r = 0; r < rows; r++)
         qkv_weight_row_make(format, m.values + r * cols, cols, (char *)m.data + (size_t)r * bytes,
                             m.scale + (size_t)r * groups);
-    m.w = (qkv_weight){format, rows, cols, m.data, groups ? m.scale : NULL};
+    m.w = (qkv_weight){.format = format,
+                       .rows = rows,
+                       .cols = cols,
+                       .data = m.data,
+                       .scale = groups ? m.scale : NULL};
     return m;
 }
 
@@ -123,7 +127,8 @@ static void extremes(void **state) {
     memset(q, 127, K);
     memset(q + K, -127, K);
     for (int i = 0; i < K; i++) q[2 * K + i] = i % 2 ? 127 : -127, x[i] = i % 2 ? -127 : 127;
-    const qkv_weight w = {QKV_WEIGHT_INT8, N, K, q, scale};
+    const qkv_weight w = {
+        .format = QKV_WEIGHT_INT8, .rows = N, .cols = K, .data = q, .scale = scale};
     for (size_t i = 0, n = qkv_kern_list(&list); i < n; i++) {
         real c[N];
         qkv_gemm g = {.m = 1, .n = N, .k = K, .a = x, .lda = K, .c = c, .ldc = N, .weight = &w};

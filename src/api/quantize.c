@@ -30,7 +30,7 @@ static int64_t size_of(const char *folder) {
 }
 
 static qkv_status format_of(const char *name, qkv_weight_format *out) {
-    for (int i = QKV_WEIGHT_BF16; i < QKV_WEIGHT_FORMATS; i++)
+    for (int i = QKV_WEIGHT_BF16; i < QKV_WEIGHT_OURS; i++)
         if (strcmp(qkv_weight_names[i], name) == 0) {
             *out = (qkv_weight_format)i;
             return QKV_OK;

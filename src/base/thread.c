@@ -39,3 +39,7 @@ int qkv_threads(void) {
     if (!all) all = available();
     return threads_used(all);
 }
+
+int qkv_threads_open(void) {
+    return !asked && qkv_threads() > 1;
+}

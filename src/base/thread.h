@@ -13,6 +13,9 @@
 
 /* qkv.h; said again here so that kernels do not depend on the whole public header */
 int qkv_threads(void);
+void qkv_threads_set(int n);
+/* Has nobody said how many, and is there more than one? */
+int qkv_threads_open(void);
 
 #define QKV_PRAGMA(x) _Pragma(#x)
 /* equal items */

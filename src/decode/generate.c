@@ -63,7 +63,8 @@ static void forbid(const writer *w, real *logits) {
     const int32_t written = w->n - w->n_prompt;
     for (int64_t id = 0; spec->never && id < w->session->vocab; id++)
         if (spec->never[id]) logits[id] = -INFINITY;
-    if (spec->eos >= 0 && written < spec->min_tokens) logits[spec->eos] = -INFINITY;
+    for (int32_t i = 0; i < spec->n_ends && written < spec->min_tokens; i++)
+        logits[spec->ends[i]] = -INFINITY;
     const qkv_phrases *p = &spec->forbidden;
     for (int32_t i = 0; i < p->n; i++) {
         const int32_t *ids = p->ids + p->start[i], len = p->start[i + 1] - p->start[i];
@@ -71,6 +72,12 @@ static void forbid(const writer *w, real *logits) {
             memcmp(w->ids + w->n - (len - 1), ids, (size_t)(len - 1) * sizeof *ids) == 0)
             logits[ids[len - 1]] = -INFINITY;
     }
+}
+
+static bool is_end(const qkv_generate_spec *spec, int32_t id) {
+    for (int32_t i = 0; i < spec->n_ends; i++)
+        if (spec->ends[i] == id) return true;
+    return id < 0;
 }
 
 static qkv_status write_all(writer *w, qkv_token_fn token, void *user, bool *ended) {
@@ -86,7 +93,7 @@ static qkv_status write_all(writer *w, qkv_token_fn token, void *user, bool *end
         forbid(w, logits);
         const int32_t id = qkv_sampler_draw(&w->sampler, &w->spec->sampling, logits,
                                             w->ids + w->first, w->n - w->first, (uint64_t)i);
-        *ended = id < 0 || id == w->spec->eos;
+        *ended = is_end(w->spec, id);
         if (*ended) return QKV_OK;
         w->ids[w->n++] = id;
         if (!token(user, id, (double)(logits[id] - lse)) || i + 1 == w->spec->tokens) return QKV_OK;

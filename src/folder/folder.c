@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "foreign/foreign_model.h"
+#include "foreign/gguf_model.h"
 #include "qkv.h"
 #include "task/companion.h"
 
@@ -115,6 +116,7 @@ static qkv_status read_foreign(const char *folder, qkv_config *config, qkv_label
 }
 
 qkv_status qkv_folder_read_config(const char *folder, qkv_config *config, qkv_labels *labels) {
+    if (qkv_is_gguf_file(folder)) return qkv_gguf_configure(folder, config);
     if (qkv_is_foreign(folder)) return read_foreign(folder, config, labels);
     qkv_buf path = {0};
     qkv_status status = qkv_folder_find(folder, QKV_PART_CONFIG, &path);
@@ -127,6 +129,7 @@ qkv_status qkv_folder_read_config(const char *folder, qkv_config *config, qkv_la
 /* ---- weights and tokenizer ---- */
 
 qkv_status qkv_folder_open_weights(const char *folder, qkv_model *m) {
+    if (qkv_is_gguf_file(folder)) return qkv_gguf_bind(folder, m);
     if (qkv_is_foreign(folder)) {
         qkv_foreign f;
         QKV_TRY(qkv_foreign_read(folder, &f));
@@ -158,6 +161,7 @@ qkv_status qkv_folder_take_weights(const char *folder, qkv_params *params, qkv_w
 }
 
 qkv_status qkv_folder_open_tokenizer(const char *folder, qkv_tokenizer **out) {
+    if (qkv_is_gguf_file(folder)) return qkv_tokenizer_open(folder, out);
     if (qkv_is_foreign(folder)) {
         qkv_foreign f;
         QKV_TRY(qkv_foreign_read(folder, &f));

@@ -6,33 +6,30 @@
 #include "kern/weight.h"
 #include "base/half.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
+static float half_at(const uint8_t *p) {
+    return qkv_f16_value((uint16_t)(p[0] | p[1] << 8));
+}
+#define BLOCK_HALF(p) half_at(p)
+#include "kern/blocks.h"
+
 #define GROUP 32
 
-#define NAME(id, name, bits, group) #name,
-const char *const qkv_weight_names[] = {QKV_WEIGHT_TABLE(NAME) NULL};
-#undef NAME
-
 static const struct {
-    int bits, group;
-} formats[] = {
-#define ROW(id, name, bits, group) {bits, group},
-    QKV_WEIGHT_TABLE(ROW)
+    int elements, bytes, group, zero;
+    bool offset;
+    void (*u)(const uint8_t *block, uint8_t *u);
+    void (*scales)(const uint8_t *block, float *scale, float *offset);
+} blocks[] = {
+#define ROW(id, name, number, elements, bytes, group, zero, offset)                                \
+    {elements, bytes, group, zero, offset, block_u_##name, block_scales_##name},
+    QKV_BLOCK_TABLE(ROW)
 #undef ROW
 };
-
-int64_t qkv_weight_row_bytes(qkv_weight_format format, int64_t cols) {
-    const int group = formats[format].group;
-    const int64_t whole = group > 0 ? (cols + group - 1) / group * group : cols;
-    return whole * formats[format].bits / 8;
-}
-
-int64_t qkv_weight_groups(qkv_weight_format format, int64_t cols) {
-    const int group = formats[format].group;
-    return group > 0 ? (cols + group - 1) / group : -group;
-}
+#define FIRST_BLOCK (QKV_WEIGHT_F16 + 1)
 
 /* ---- rounding ---- */
 
@@ -93,28 +90,67 @@ void qkv_weight_row_make(qkv_weight_format format, const real *x, int64_t cols, 
     case QKV_WEIGHT_INT4:
         make_int4(x, cols, data, scale);
         break;
-    case QKV_WEIGHT_F32:
-    case QKV_WEIGHT_FORMATS:
-        break;
+    default:
+        assert(!"a format that rows are rounded to");
     }
 }
 
 /* ---- and back ---- */
 
-static real from_bf16(const uint8_t *p) {
+static uint16_t half_of(const uint8_t *p) {
     uint16_t half;
     memcpy(&half, p, sizeof half); /* files promise no alignment */
-    return (real)qkv_bf16_value(half);
+    return half;
+}
+
+static void int4_value(const uint8_t *p, const float *scale, int64_t cols, real factor, real *out) {
+    for (int64_t j = 0; j < cols; j++) {
+        const int64_t g = j / GROUP, i = j % GROUP;
+        const int q = p[g * (GROUP / 2) + i % (GROUP / 2)] >> (i < GROUP / 2 ? 0 : 4) & 15;
+        out[j] = factor * (real)scale[g] * (real)(q - 8);
+    }
+}
+
+static void blocks_value(qkv_weight_format format, const uint8_t *p, int64_t cols, real factor,
+                         real *out) {
+    const int b = format - FIRST_BLOCK, group = blocks[b].group;
+    for (int64_t j = 0; j < cols; j += blocks[b].elements, p += blocks[b].bytes) {
+        uint8_t u[256];
+        float scale[16], offset[16];
+        blocks[b].u(p, u);
+        blocks[b].scales(p, scale, offset);
+        for (int i = 0; i < blocks[b].elements; i++) {
+            const float w = scale[i / group] * (float)(u[i] - blocks[b].zero);
+            out[j + i] = factor * (real)(blocks[b].offset ? w - offset[i / group] : w);
+        }
+    }
 }
 
 void qkv_weight_row_value(const qkv_weight *w, int64_t row, real factor, real *out) {
+    for (int32_t i = 0; i < w->n_parts; row -= w->parts[i++].rows)
+        if (row < w->parts[i].rows) {
+            qkv_weight_row_value(&w->parts[i], row, factor, out);
+            return;
+        }
     const uint8_t *const p =
         (const uint8_t *)w->data + row * qkv_weight_row_bytes(w->format, w->cols);
     const float *const scale =
         w->scale ? w->scale + row * qkv_weight_groups(w->format, w->cols) : NULL;
     switch (w->format) {
+    case QKV_WEIGHT_F32:
+        for (int64_t j = 0; j < w->cols; j++) {
+            float x;
+            memcpy(&x, p + 4 * j, sizeof x);
+            out[j] = factor * (real)x;
+        }
+        break;
     case QKV_WEIGHT_BF16:
-        for (int64_t j = 0; j < w->cols; j++) out[j] = factor * from_bf16(p + 2 * j);
+        for (int64_t j = 0; j < w->cols; j++)
+            out[j] = factor * (real)qkv_bf16_value(half_of(p + 2 * j));
+        break;
+    case QKV_WEIGHT_F16:
+        for (int64_t j = 0; j < w->cols; j++)
+            out[j] = factor * (real)qkv_f16_value(half_of(p + 2 * j));
         break;
     case QKV_WEIGHT_INT8: {
         const real s = factor * (real)scale[0];
@@ -122,14 +158,9 @@ void qkv_weight_row_value(const qkv_weight *w, int64_t row, real factor, real *o
         break;
     }
     case QKV_WEIGHT_INT4:
-        for (int64_t j = 0; j < w->cols; j++) {
-            const int64_t g = j / GROUP, i = j % GROUP;
-            const int q = p[g * (GROUP / 2) + i % (GROUP / 2)] >> (i < GROUP / 2 ? 0 : 4) & 15;
-            out[j] = factor * (real)scale[g] * (real)(q - 8);
-        }
+        int4_value(p, scale, w->cols, factor, out);
         break;
-    case QKV_WEIGHT_F32:
-    case QKV_WEIGHT_FORMATS:
-        break;
+    default:
+        blocks_value(w->format, p, w->cols, factor, out);
     }
 }

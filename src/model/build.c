@@ -198,8 +198,12 @@ static void declare_class_head(qkv_model *m, const qkv_side *from) {
     m->head.classes = qkv_dense_declare(&m->params, &classes, "head.classes");
     qkv_param_spec table = {
         .rows = c->ngram_buckets, .cols = c->classes, .no_decay = true, .fixed = true};
+    qkv_param_spec idf = {
+        .rows = 1, .cols = c->ngram_buckets, .vector = true, .no_decay = true, .fixed = true};
     if (pooled && c->ngrams)
         m->head.ngrams = qkv_param_declare(&m->params, &table, "head.ngrams.weight");
+    if (pooled && c->ngrams && c->ngram_idf)
+        m->head.ngram_idf = qkv_param_declare(&m->params, &idf, "head.ngrams.idf");
 }
 
 static qkv_status declare_all(qkv_model *m) {

@@ -248,6 +248,7 @@ static void visit_head(const walker *w) {
         qkv_cost_part ngrams = {
             .layer = -1, .name = "ngrams", .by_sequence = true, .width = part.width};
         add_param(&ngrams, h->ngrams);
+        add_param(&ngrams, h->ngram_idf);
         if (h->ngrams) w->visit(w->user, &ngrams);
     } else if (w->m->shape.head == QKV_HEAD_TAGS) {
         part.name = "tags";

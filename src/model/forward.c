@@ -208,11 +208,12 @@ qkv_tensor *qkv_model_encoder_logits(qkv_tape *t, qkv_model *m, const qkv_tokens
 }
 
 qkv_tensor *qkv_model_classify(qkv_tape *t, qkv_model *m, const qkv_tokens *src) {
-    qkv_tensor *y = qkv_model_encoder_logits(t, m, src);
-    if (!m->head.ngrams) return y;
-    qkv_tensor *encoder = qkv_scale(t, y, (real)(0.5 * m->config.encoder_vote));
+    if (!m->head.ngrams) return qkv_model_encoder_logits(t, m, src);
     qkv_tensor *ngrams = qkv_model_ngram_logits(t, m, src);
     ngrams = qkv_scale(t, ngrams, (real)(0.5 * m->config.ngram_vote));
+    if (m->config.encoder_vote == 0 && !t->observer) return ngrams; /* nobody looks */
+    qkv_tensor *encoder = qkv_model_encoder_logits(t, m, src);
+    encoder = qkv_scale(t, encoder, (real)(0.5 * m->config.encoder_vote));
     return qkv_add(t, encoder, ngrams, 0);
 }
 

@@ -132,6 +132,9 @@ static int64_t first_bad(const qkv_param *p, int64_t from, int64_t n) {
 static qkv_status check_numbers(const qkv_param *p) {
     enum { PIECE = 1 << 16 };
     const qkv_weight *w = p->tensor.weight;
+    /* Scales inside blocks are seen when they are used: whoever reads scores asks if they are
+     * finite. */
+    if (w && !qkv_weight_can_pack(w)) return QKV_OK;
     const bool scaled = w && qkv_weight_is_integer(w);
     const int64_t cols = scaled ? qkv_weight_groups(w->format, w->cols) : p->spec.cols,
                   all = p->spec.rows * cols, pieces = (all + PIECE - 1) / PIECE;

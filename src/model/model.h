@@ -90,12 +90,18 @@ typedef struct qkv_ngram_text {
     int64_t n;
     qkv_cells chars;
 } qkv_ngram_text;
-/* The rows of the table in which a text's n-grams have their weights, each once and that of the
- * mark first, and how much each counts; returns how many. Either has room for qkv_ngram_room, some
- * of which is only used on the way. */
+/* The rows of the table in which a text's n-grams have their weights, each once: that of the mark,
+ * then those of tokens (*tokens of them), then those of characters; returns how many. There is room
+ * for qkv_ngram_room, some of which is only used on the way. */
 int64_t qkv_ngram_room(const qkv_config *c, const qkv_ngram_text *text);
-int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
-                       real *counts);
+int64_t qkv_ngram_find(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
+                       int64_t *tokens);
+/* How rare each row is; NULL where the model does not know that. */
+const real *qkv_model_ngram_idf(const qkv_model *m);
+/* The same, and how much each counts, which has as much room. */
+int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, const real *idf,
+                       int32_t *rows, real *counts);
+real qkv_ngram_share(const qkv_config *c, bool chars); /* how much all of a kind count */
 int64_t qkv_ngram_mark(const qkv_config *c); /* the row of the mark, which every text has */
 /* Where an n-gram stands: tokens (or characters) [from, to) of the text, marks left out, and its
  * place in the list of rows. */

@@ -5,16 +5,19 @@
  * A text's n-grams count once, however often they stand in it: a word said ten times is not ten
  * times the evidence. With n of them its logits are
  *     b + Σ w_g / √n
- * which grow with the length as the evidence does when much of it is said twice. A sequence
+ * which grow with the length as the evidence does when much of it is said twice. Where the model
+ * knows how rare each is (idf), common words make a text no longer than they should:
+ *     b + Σ w_g / √(Σ idf_g²)
+ * A sequence
  * x₀ … x_{L−1} is framed, x₋₁ = x_L = a mark of its own, so that an n-gram of two or more tokens
  * knows whether it begins or ends the text; the mark alone, which every text has, carries b. The
- * weights are found before the encoder's training, by train/ngram_fit.c.
+ * weights are found before the encoder's training, by task/ngram_fit.c.
  *
  * Where there is little text most words have been seen once or never, and how they are written is
  * all that is known of them. So n-grams of 3 … M characters may stand beside those of tokens, over
  * the running text between two blanks, cases kept: they see endings, names, numbers, and words that
  * often follow each other. There are many more of them and they say less,
- * hence each counts ½ / √m of m. */
+ * hence each counts ½ / √m of m where rarity does not tell that. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -128,27 +131,40 @@ static void add_ngrams(distinct *d, uint64_t buckets, const kind *k, const int32
     each_ngram(buckets, k, x, n, use_row, d);
 }
 
-/* What the rows from `from` on count: `share` of one, over the root of how many they are. */
-static void weigh(const distinct *d, int64_t from, real share, real *counts) {
-    const real each = d->n > from ? share / (real)sqrt((double)(d->n - from)) : 0;
-    for (int64_t i = from; i < d->n; i++) counts[i] = each;
-}
-
-int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
-                       real *counts) {
+int64_t qkv_ngram_find(const qkv_config *c, const qkv_ngram_text *text, int32_t *rows,
+                       int64_t *tokens) {
     const uint64_t buckets = (uint64_t)c->ngram_buckets;
     const int64_t most = most_rows(c, text), slots = slots_for(most);
     const kind of_tokens = token_kind(c), of_chars = char_kind(c);
     distinct d = {.list = rows, .slot = rows + most, .mask = slots - 1};
     memset(d.slot, 0xff, (size_t)slots * sizeof *d.slot);
     add_row(&d, (int32_t)qkv_ngram_mark(c));
-    weigh(&d, 0, 1, counts);
     add_ngrams(&d, buckets, &of_tokens, text->ids, text->n);
-    weigh(&d, 1, 1, counts);
-    const int64_t tokens = d.n;
+    *tokens = d.n - 1;
     if (text->chars.n) add_ngrams(&d, buckets, &of_chars, text->chars.at, text->chars.n);
-    weigh(&d, tokens, (real)0.5, counts);
     return d.n;
+}
+
+real qkv_ngram_share(const qkv_config *c, bool chars) {
+    return chars && !c->ngram_idf ? (real)0.5 : 1;
+}
+
+/* What each of n rows of a kind counts: `share` over the length of all. */
+static void weigh(const real *idf, real share, const int32_t *rows, int64_t n, real *counts) {
+    double sum = idf ? 0 : (double)n;
+    for (int64_t i = 0; i < n && idf; i++) sum += (double)idf[rows[i]] * (double)idf[rows[i]];
+    const real each = sum > 0 ? share / (real)sqrt(sum) : 0;
+    for (int64_t i = 0; i < n; i++) counts[i] = each;
+}
+
+int64_t qkv_ngram_rows(const qkv_config *c, const qkv_ngram_text *text, const real *idf,
+                       int32_t *rows, real *counts) {
+    int64_t tokens;
+    const int64_t n = qkv_ngram_find(c, text, rows, &tokens), chars = 1 + tokens;
+    counts[0] = 1;
+    weigh(idf, qkv_ngram_share(c, false), rows + 1, tokens, counts + 1);
+    weigh(idf, qkv_ngram_share(c, true), rows + chars, n - chars, counts + chars);
+    return n;
 }
 
 /* ---- where they stand ---- */
@@ -194,6 +210,10 @@ void qkv_model_ngram_weights(const qkv_model *m, int64_t row, real *out) {
     memcpy(out, table->data + row * table->ld, (size_t)table->cols * sizeof *out);
 }
 
+const real *qkv_model_ngram_idf(const qkv_model *m) {
+    return m->head.ngram_idf ? m->head.ngram_idf->tensor.data : NULL;
+}
+
 /* ---- the logits ---- */
 
 static qkv_ngram_text text_of(const qkv_tokens *src, int32_t s) {
@@ -224,10 +244,11 @@ qkv_tensor *qkv_model_ngram_logits(qkv_tape *t, qkv_model *m, const qkv_tokens *
     real *counts = qkv_tape_alloc(t, &ngrams_op, (size_t)room * sizeof *counts);
     if (!start || !rows || !counts) return &t->nothing;
     start[0] = 0;
+    const real *idf = qkv_model_ngram_idf(m);
     for (int32_t s = 0; s < n; s++) {
         const int32_t at = start[s];
         const qkv_ngram_text text = text_of(src, s);
-        start[s + 1] = at + (int32_t)qkv_ngram_rows(c, &text, rows + at, counts + at);
+        start[s + 1] = at + (int32_t)qkv_ngram_rows(c, &text, idf, rows + at, counts + at);
     }
     const qkv_bag_spec bag = {.ids = rows, .weights = counts, .bags = n, .start = start};
     return qkv_embedding_bag(t, qkv_of(m->head.ngrams), &bag);

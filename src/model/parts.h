@@ -44,7 +44,8 @@ typedef struct qkv_head {
     /* classes */
     qkv_dense pooler; /* when config.pooler asks for it */
     qkv_dense classes;
-    qkv_param *ngrams; /* (ngram_buckets, classes), or NULL */
+    qkv_param *ngrams;    /* (ngram_buckets, classes), or NULL */
+    qkv_param *ngram_idf; /* (1, ngram_buckets), or NULL: see ngram_head.c */
 } qkv_head;
 
 struct qkv_model {

@@ -87,12 +87,13 @@ qkv_status qkv_weights_quantize(const qkv_params *params, qkv_weight_format to, 
     qkv_status status = w.list && w.blocks && w.names ? QKV_OK : QKV_FAILED;
     for (size_t i = 0; i < params->n && status == QKV_OK; i++) {
         const qkv_param *p = params->list[i];
+        const bool table = p->spec.fixed && !p->spec.vector;
         if (p->tensor.weight)
             status = qkv_fail(QKV_USAGE, "%s is quantized already; quantize the original model",
                               p->name);
-        else if (to == QKV_WEIGHT_BF16 && p->spec.fixed)
+        else if (to == QKV_WEIGHT_BF16 && table)
             status = add_rounded(&w, p, to, i);
-        else if (to != QKV_WEIGHT_F32 && p->spec.fixed)
+        else if (to != QKV_WEIGHT_F32 && table)
             status = add_table(&w, p, i);
         else if (to != QKV_WEIGHT_F32 && is_rounded(p))
             status = add_rounded(&w, p, to, i);

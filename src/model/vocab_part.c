@@ -55,7 +55,7 @@ qkv_status qkv_vocab_part_fill(qkv_vocab_part *part, const qkv_model *m, const i
                                int64_t n) {
     const qkv_head *h = &m->head;
     const qkv_weight *narrow = h->weight->tensor.weight;
-    const bool integers = narrow && qkv_weight_is_integer(narrow);
+    const bool integers = narrow && narrow->format != QKV_WEIGHT_BF16;
     const int64_t cols = h->weight->spec.cols;
     const plan p = plan_of(h->weight, n, integers);
     if (p.bytes > part->room) {

@@ -73,7 +73,13 @@ static real score_scale(const qkv_multihead_spec *s) {
     return 1;
 }
 
-/* With quantized weights, queries, keys and values are rounded too. */
+/* With weights that we quantized, queries, keys and values are rounded too; with those of other
+ * programs nothing is rounded that they do not round. */
+static bool is_rounded(const qkv_multihead *m) {
+    const qkv_weight *w = m->out.weight ? qkv_of(m->out.weight)->weight : NULL;
+    return w && qkv_weight_can_pack(w) && !w->exact;
+}
+
 static qkv_attention_spec attention_spec(const qkv_multihead *m, const qkv_pass *pass) {
     return (qkv_attention_spec){.heads = m->spec.heads,
                                 .kv_heads = m->spec.kv_heads,
@@ -82,7 +88,7 @@ static qkv_attention_spec attention_spec(const qkv_multihead *m, const qkv_pass 
                                 .k_layout = pass->place.layout,
                                 .q_pos = pass->place.first,
                                 .dropout = (real)m->spec.dropout,
-                                .rounded = m->out.weight && qkv_of(m->out.weight)->weight};
+                                .rounded = is_rounded(m)};
 }
 
 /* Rotates the queries and keys, which lie side by side, when the positions ask for it. */

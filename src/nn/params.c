@@ -217,8 +217,9 @@ static size_t pack_one(qkv_param *w, real *to) {
 /* Integers are used where they lie by products with few rows, and need no packing for those. */
 static bool is_packed(const qkv_param *w, bool integers) {
     const qkv_weight *narrow = w->tensor.weight;
-    if (!w->spec.product) return false;
-    return !narrow || !qkv_weight_is_integer(narrow) || (integers && w->spec.split == 0);
+    if (!w->spec.product || (narrow && narrow->exact)) return false;
+    if (!narrow || !qkv_weight_is_integer(narrow)) return !narrow || qkv_weight_can_pack(narrow);
+    return integers && w->spec.split == 0;
 }
 
 static qkv_status pack(qkv_params *p, bool integers) {

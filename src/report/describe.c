@@ -6,13 +6,15 @@
 #include "base/file.h"
 #include "folder/folder.h"
 #include "foreign/foreign_model.h"
+#include "foreign/gguf_model.h"
 #include "model/description.h"
 #include "train/loop.h"
 
 /* A model folder stands for the config.json in it. */
 static qkv_status load(const char *path, qkv_config *config) {
     qkv_buf inside = {0};
-    if (qkv_is_foreign(path)) return qkv_folder_read_config(path, config, NULL);
+    if (qkv_is_gguf_file(path) || qkv_is_foreign(path))
+        return qkv_folder_read_config(path, config, NULL);
     qkv_status status = qkv_folder_part(path, QKV_PART_CONFIG, &inside);
     if (status == QKV_OK)
         status = qkv_config_load(config, qkv_file_exists(inside.data) ? inside.data : path);

@@ -395,9 +395,9 @@ static qkv_status evaluate(const qkv_text_model *m, const char *const *files,
     while (files && files[n]) n++;
     if (!options) options = &defaults;
     QKV_TRY(check_options(task, options));
-    if (qkv_text_model_several(m) && (options->errors || options->samples || options->calibration))
-        return qkv_fail(QKV_USAGE, "errors, samples and calibration are for models that give one "
-                                   "label a text; this one gives several");
+    if (qkv_text_model_several(m) && (options->errors || options->calibration))
+        return qkv_fail(QKV_USAGE, "a text of this model may have several labels: --errors and "
+                                   "--calibration are for models of one label a text");
     const qkv_corpus_spec spec = {.shape = task->corpus,
                                   .paths = files,
                                   .n_paths = n,

@@ -1,7 +1,7 @@
 /* The end of a run: the weights that are to be used and what belongs to them go into the folder,
  * then what only the training needed goes. A run that was stopped leaves its best so far, and all
  * that it takes to go on. */
-#include "base/mem.h"
+#include "base/file.h"
 #include "base/parallel.h"
 #include "folder/folder.h"
 #include "model/weights.h"
@@ -11,16 +11,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What companions found out goes into the configuration; `learn`: their files are made. */
-static qkv_status finish_companions(qkv_run *r, bool learn) {
+/* What companions found out goes into the configuration. */
+static void keep_found(qkv_run *r) {
+    const qkv_companion *companion;
+    for (int i = 0; (companion = qkv_companion_at(&r->config, i)); i++)
+        if (companion->keep) companion->keep(&r->config, qkv_model_config(r->model));
+}
+
+qkv_status qkv_run_learn_files(qkv_run *r) {
     qkv_buf path = {0};
     const qkv_companion *companion;
     qkv_status status = QKV_OK;
+    if (qkv_parallel_rank() > 0) return QKV_OK;
     for (int i = 0; status == QKV_OK && (companion = qkv_companion_at(&r->config, i)); i++) {
-        if (companion->keep) companion->keep(&r->config, qkv_model_config(r->model));
-        if (!companion->learn || !learn) continue;
-        (void)qkv_run_phase(r, companion->name); /* too late to stop */
+        if (!companion->learn) continue;
         status = qkv_folder_file(r->request->out, companion->file, &path);
+        if (status == QKV_OK && r->begun && qkv_file_exists(path.data)) continue;
+        if (status == QKV_OK) status = qkv_run_phase(r, companion->name);
         if (status == QKV_OK) status = companion->learn(&r->train_ids, &r->config, path.data);
     }
     qkv_buf_free(&path);
@@ -60,7 +67,7 @@ static qkv_status write_outcome(qkv_run *r, qkv_loop *l) {
 qkv_status qkv_run_finish(qkv_run *r, qkv_loop *l) {
     QKV_TRY(qkv_loop_conclude(l, true));
     if (qkv_parallel_rank() > 0) return QKV_OK;
-    QKV_TRY(finish_companions(r, true));
+    keep_found(r);
     QKV_TRY(write_model(r));
     QKV_TRY(qkv_run_summary(r, l));
     QKV_TRY(write_outcome(r, l));
@@ -73,7 +80,7 @@ static qkv_status leave_best(qkv_run *r, qkv_loop *l) {
     l->closing = true;
     QKV_TRY(qkv_loop_conclude(l, false));
     if (qkv_parallel_rank() > 0) return QKV_OK;
-    QKV_TRY(finish_companions(r, false));
+    keep_found(r);
     return write_model(r);
 }
 

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/parallel.h"
 #include "store/checkpoint.h"
+#include "task/companion.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -99,6 +100,10 @@ void qkv_run_leave_nothing(qkv_run *r) {
     for (int i = 0; i < QKV_PART_COUNT; i++)
         if (!r->had[i]) (void)remove_part(r, (qkv_folder_item)i);
     if (qkv_folder_file(r->request->out, ".lock", &path) == QKV_OK) (void)qkv_sys.unlink(path.data);
+    const qkv_companion *companion;
+    for (int i = 0; r->task && (companion = qkv_companion_at(&r->config, i)); i++)
+        if (companion->file && qkv_folder_file(r->request->out, companion->file, &path) == QKV_OK)
+            (void)qkv_sys.unlink(path.data);
     qkv_buf_free(&path);
     remove_folders(r);
     (void)qkv_fail(QKV_FAILED, "%s", why);
@@ -169,13 +174,15 @@ static qkv_text bare(qkv_text line) {
 static qkv_status name_differences(const char *path, const char *old, const char *new) {
     enum { NAMED = 3 };
     qkv_buf list = {0};
+    bool other_task = false;
     int n = 0;
     while (*old && *new) {
         const qkv_text a = bare(next_line(&old)), b = bare(next_line(&new));
         if (a.len == b.len && memcmp(a.data, b.data, a.len) == 0) continue;
         const char *colon = memchr(b.data, ':', b.len);
-        if (!colon || n++ >= NAMED) continue;
+        if (other_task || !colon || n++ >= NAMED) continue;
         const size_t key = (size_t)(colon - b.data) + 1;
+        other_task = b.len > 7 && memcmp(b.data, "\"task\":", 7) == 0; /* says it all */
         const bool data = b.len > 14 && memcmp(b.data, "\"train_tokens\"", 14) == 0;
         qkv_buf_printf(&list, "%s%.*s%.*s there,%.*s here", n > 1 ? "; " : "", data ? 0 : (int)key,
                        b.data, (int)(a.len - key), a.data + key, (int)(b.len - key), b.data + key);

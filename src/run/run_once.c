@@ -37,6 +37,7 @@ static qkv_status train(qkv_run *r) {
                   .cpu_start = r->cpu_start,
                   .clock_start = r->clock_start};
     l.task.continues = r->continues;
+    QKV_TRY(qkv_run_learn_files(r));
     QKV_TRY(qkv_loop_init(&l));
     r->begun = true;
     qkv_status status = r->further ? qkv_run_write_settings(r) : QKV_OK;

@@ -124,7 +124,7 @@ static void list_reading(qkv_run *r, qkv_buf *out) {
 static void list_learning(const qkv_run *r, const qkv_loop *l, qkv_buf *out) {
     const qkv_train_config *asked = &r->train, *c = &l->config;
     if (!asked->epochs && !c->steps && c->minutes == 0)
-        also(out, "%lld passes", (long long)c->epochs);
+        also(out, "%s%lld passes", l->margin > 0 ? "at most " : "", (long long)c->epochs);
     if (!asked->steps && c->steps) also(out, "%lld steps", (long long)c->steps);
     if (asked->optimizer == QKV_OPTIM_COUNT)
         also(out, "%s", qkv_optim_name((qkv_optim_kind)c->optimizer));
@@ -303,6 +303,9 @@ qkv_status qkv_run_summary(qkv_run *r, const qkv_loop *l) {
     if (status == QKV_OK) status = qkv_file_write(path.data, card.data, card.len);
     if (status == QKV_OK) {
         say_best(r, &l->state, "");
+        if (r->config.ngrams && r->config.encoder_vote == 0)
+            (void)qkv_run_note(r,
+                               "          the n-grams decide alone: the encoder added too little");
         (void)qkv_run_note(r, "spent     %.2f core-minutes", qkv_loop_cpu(l) / 60);
         say_use(r);
     }

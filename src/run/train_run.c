@@ -44,6 +44,7 @@ static qkv_status assign_init(qkv_run *r) {
     if (!recipe->regularizer || r->goes_on) return QKV_OK;
     QKV_TRY(qkv_config_preset(&usual, recipe->regularizer));
     r->config.ngrams = usual.ngrams;
+    r->config.ngram_idf = usual.ngram_idf;
     if (r->tuning) return QKV_OK; /* dropout as it was trained with */
     r->config.dropout = recipe->regularizer_share * usual.dropout;
     r->config.attention_dropout = usual.attention_dropout;

@@ -101,6 +101,9 @@ void qkv_run_leave_nothing(qkv_run *r);
 
 /* ---- finish.c ---- */
 
+/* Before the first step: the files that companions make of the ids alone. A run that goes on has
+ * them. */
+qkv_status qkv_run_learn_files(qkv_run *r);
 /* Puts the weights that are to be used and what belongs to them into the folder. */
 qkv_status qkv_run_finish(qkv_run *r, qkv_loop *l);
 /* The same after a stop, of the best so far; the message of the stop stays. */

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "base/sys.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -59,7 +60,7 @@ static qkv_status read_ledger(qkv_series_of_runs *t, const char *path) {
 }
 
 static qkv_status append_line(const char *path, const qkv_buf *line) {
-    FILE *file = fopen(path, "a");
+    FILE *file = qkv_sys_append(path);
     bool written = file && fwrite(line->data, 1, line->len, file) == line->len;
     if (file && fclose(file) != 0) written = false;
     return written ? QKV_OK

@@ -10,7 +10,7 @@
  *   bytes   of memory, beside the model's, while it is fitted
  *   weigh   at each validation: how much it counts beside the network
  *   keep    what the training found goes into the configuration that is written
- *   learn   once the network is done: a file of its own in the model folder
+ *   learn   before the first step, from the ids alone: a file of its own in the model folder
  *
  * A row leaves out (NULL) what it has no use for. */
 #ifndef QKV_TASK_COMPANION_H
@@ -28,7 +28,8 @@ typedef struct qkv_fit {
     const qkv_encoded *held_out; /* rows of the training data set aside; NULL: none */
     const qkv_batcher *valid;    /* what validation runs over; NULL: there is none */
     uint64_t seed;
-    bool whole;                     /* the rows held out are to be learned from too */
+    bool whole;    /* the rows held out are to be learned from too */
+    double *alone; /* weigh: the loss that the companion would have without the network */
     qkv_status (*tell)(void *user); /* reports progress; NULL: not wanted */
     void *user;
 } qkv_fit;

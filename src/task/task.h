@@ -23,6 +23,9 @@ typedef struct qkv_batch {
     int64_t tokens; /* real tokens, source and target counted both */
 } qkv_batch;
 
+/* What n-grams are trusted by beforehand: ngram_fit.c. */
+typedef enum qkv_ngram_trust { QKV_TRUST_BOTH, QKV_TRUST_RARITY, QKV_TRUST_CLASS } qkv_ngram_trust;
+
 /* What a task needs to know beside the data. */
 typedef struct qkv_task_spec {
     int32_t bos, eos, mask; /* ids; −1: the tokenizer has none */
@@ -41,6 +44,7 @@ typedef struct qkv_task_spec {
     const real *class_weights;      /* classify: per class, or NULL */
     double ngram_cost, ngram_prior; /* of the fit of n-grams: ngram_fit.c */
     int64_t ngram_passes;
+    int ngram_trust;                  /* a qkv_ngram_trust */
     double rate_mean, rate_deviation; /* rate: of the numbers */
 } qkv_task_spec;
 

@@ -5,7 +5,9 @@
  * are those with which held-out rows have the least loss, of a few that are tried; of squared error
  * the least of all can be solved for. They change no
  * step of the training, and make the probabilities that the model gives about as good
- * as its answers. */
+ * as its answers. Where the encoder takes less than a hundredth off the loss that n-grams have
+ * alone, which a few hundred rows do not tell from chance, it has no vote, and costs nothing in
+ * use. */
 #include "base/parallel.h"
 #include "task/companion.h"
 
@@ -13,9 +15,15 @@
 
 enum { TRIED = 15, CELLS = TRIED * TRIED, FACTOR_MOST = 1000 };
 
+static const double WORTH = 0.99; /* of the loss of n-grams alone, that an encoder is to reach */
+
 /* ⅛ … 16 in steps of √2. */
 static double factor(int i) {
     return exp2(0.5 * i - 3);
+}
+/* The encoder's begins with none. */
+static double encoder_factor(int i) {
+    return i ? factor(i) : 0;
 }
 
 /* −log of the probability of class `target` with logits ½ (a x + b y). */
@@ -94,7 +102,7 @@ static qkv_status add_batch(const qkv_fit *f, int64_t i, double *losses) {
         }
         const int64_t v = encoder->cols;
         for (int c = 0; c < CELLS; c++) {
-            const double a = factor(c / TRIED), b = factor(c % TRIED);
+            const double a = encoder_factor(c / TRIED), b = factor(c % TRIED);
             losses[c] += f->spec->several ? loss_of_labels(x, y, v, batch.numbers + k * v, a, b)
                                           : loss_of(x, y, v, batch.targets[k], a, b);
         }
@@ -117,9 +125,14 @@ qkv_status qkv_votes_weigh(const qkv_fit *f) {
         qkv_model_set_votes(f->model, a, b);
         return QKV_OK;
     }
-    int best = 0;
+    int alone = 0, best = 0;
+    for (int c = 1; c < TRIED; c++)
+        if (losses[c] < losses[alone]) alone = c;
     for (int c = 1; c < CELLS; c++)
         if (losses[c] < losses[best]) best = c;
-    qkv_model_set_votes(f->model, factor(best / TRIED), factor(best % TRIED));
+    if (losses[best] > WORTH * losses[alone]) best = alone;
+    const int64_t n = f->valid->data->n;
+    if (f->alone && n && !f->spec->several) *f->alone = losses[alone] / (double)n;
+    qkv_model_set_votes(f->model, encoder_factor(best / TRIED), factor(best % TRIED));
     return QKV_OK;
 }

@@ -100,17 +100,20 @@ qkv_status qkv_read_vocab_txt(qkv_tokenizer *tok, const char *name, const char *
 static const char byte_level_gpt2[] =
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true}";
 
-/* Pre-tokenizer, decoder and offsets of a byte-level BPE that splits by this expression (NULL:
- * GPT-2's). */
-qkv_status qkv_set_byte_level(qkv_tokenizer *tok, const char *regex) {
+/* Pre-tokenizer, decoder and offsets of a byte-level BPE that splits by these expressions, one after
+ * another (NULL: GPT-2's). */
+qkv_status qkv_set_byte_level(qkv_tokenizer *tok, const char *const *regexes) {
     qkv_buf json = {0};
-    if (regex) {
+    if (regexes) {
         qkv_json_out j = qkv_json_begin(&json, 0);
-        qkv_buf_puts(&json, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
-                            "\"pattern\":{\"Regex\":");
-        qkv_json_put_text(&j, regex);
-        qkv_buf_puts(&json, "},\"behavior\":\"Isolated\",\"invert\":false},{\"type\":\"ByteLevel\","
-                            "\"add_prefix_space\":false,"
+        qkv_buf_puts(&json, "{\"type\":\"Sequence\",\"pretokenizers\":[");
+        for (; *regexes; regexes++) {
+            qkv_buf_puts(&json, "{\"type\":\"Split\",\"pattern\":{\"Regex\":");
+            qkv_json_put_text(&j, *regexes);
+            j = qkv_json_begin(&json, 0);
+            qkv_buf_puts(&json, "},\"behavior\":\"Isolated\",\"invert\":false},");
+        }
+        qkv_buf_puts(&json, "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
                             "\"trim_offsets\":true,\"use_regex\":false}]}");
     } else
         qkv_buf_puts(&json, byte_level_gpt2);
@@ -138,15 +141,16 @@ static qkv_status read_merge_lines(const char *merges, size_t n, qkv_merge_list 
     return qkv_merge_list_end(out);
 }
 
-qkv_status qkv_build_gpt2(qkv_tokenizer *tok, const char *merges, size_t n, const char *regex) {
+qkv_status qkv_build_gpt2(qkv_tokenizer *tok, const char *merges, size_t n,
+                          const char *const *regexes, bool ignore_merges) {
     qkv_merge_list list = {.tok = tok};
     qkv_status status = read_merge_lines(merges, n, &list);
     if (status == QKV_OK)
         status = qkv_tokenizer_set_bpe(tok, NULL, 0, list.merges.at, list.merges.n,
-                                       &(qkv_bpe_options){0});
+                                       &(qkv_bpe_options){.ignore_merges = ignore_merges});
     qkv_merge_list_free(&list);
     QKV_TRY(status);
-    QKV_TRY(qkv_set_byte_level(tok, regex));
+    QKV_TRY(qkv_set_byte_level(tok, regexes));
     const int32_t end = qkv_vocab_find(&tok->vocab, "<|endoftext|>", 13);
     return end < 0 ? QKV_OK : qkv_add_special(tok, "<|endoftext|>", 13, end);
 }
@@ -158,7 +162,7 @@ qkv_status qkv_read_vocab_json(qkv_tokenizer *tok, const char *name, const char 
     QKV_TRY(qkv_json_parse(&doc, name, vocab, n, limits));
     qkv_status status = qkv_vocab_put_object(tok, qkv_json_root(&doc));
     qkv_json_free(&doc);
-    if (status == QKV_OK) status = qkv_build_gpt2(tok, merges, n_merges, NULL);
+    if (status == QKV_OK) status = qkv_build_gpt2(tok, merges, n_merges, NULL, false);
     if (status == QKV_OK) status = qkv_tokenizer_finish(tok);
     return status == QKV_OK ? QKV_OK : qkv_fail_in(status, "%s", name);
 }
@@ -273,7 +277,8 @@ static qkv_status build_ranks(qkv_tokenizer *tok, const ranks *r) {
     QKV_TRY(status);
     while (k + 1 < sizeof known / sizeof *known && known[k].tokens < r->bytes.n) k++;
     const char *regex = known[k].regex && !*known[k].regex ? qkv_scan_cl100k.regex : known[k].regex;
-    QKV_TRY(qkv_set_byte_level(tok, regex));
+    const char *const regexes[] = {regex, NULL};
+    QKV_TRY(qkv_set_byte_level(tok, regex ? regexes : NULL));
     for (size_t i = 0; i < 5 && known[k].specials[i].text && known[k].tokens == r->bytes.n; i++)
         QKV_TRY(qkv_add_special(tok, known[k].specials[i].text, strlen(known[k].specials[i].text),
                                 known[k].specials[i].id));

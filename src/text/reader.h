@@ -52,10 +52,20 @@ qkv_status qkv_merges_from_tokens(const qkv_text *tokens, const uint32_t *rank, 
 
 /* WordPiece with BERT's pipeline. */
 qkv_status qkv_build_bert(qkv_tokenizer *tok, const qkv_text *tokens, size_t n, bool lower);
-/* Byte-level BPE on a vocabulary that is in place; merges as lines "a b"; regex NULL: GPT-2's.
+/* Byte-level BPE on a vocabulary that is in place; merges as lines "a b"; regexes, which cut one
+ * after another, end with NULL; NULL: GPT-2's. ignore_merges: a word that is a token is that token.
  * The caller finishes it. */
-qkv_status qkv_build_gpt2(qkv_tokenizer *tok, const char *merges, size_t n, const char *regex);
-qkv_status qkv_set_byte_level(qkv_tokenizer *tok, const char *regex);
+qkv_status qkv_build_gpt2(qkv_tokenizer *tok, const char *merges, size_t n,
+                          const char *const *regexes, bool ignore_merges);
+qkv_status qkv_set_byte_level(qkv_tokenizer *tok, const char *const *regexes);
+
+/* What a name that GGUF files have for a way to split texts stands for. */
+typedef struct qkv_pre_facts {
+    const char *const *steps; /* the expressions */
+    bool whole;               /* a word that is a token is that token, whatever merges would say */
+    bool bos;                 /* texts begin with the mark, where the file does not say */
+} qkv_pre_facts;
+qkv_status qkv_pre_named(qkv_text name, qkv_pre_facts *out);
 
 /* Adds a special token. */
 qkv_status qkv_add_special(qkv_tokenizer *tok, const char *text, size_t len, int32_t id);

@@ -37,6 +37,16 @@ static double mean_loss(const qkv_step_result *sum) {
     return sum->loss / (double)(sum->n_targets > 0 ? sum->n_targets : 1);
 }
 
+/* Counts the validations since one was better by more than the margin; what companions can do alone
+ * is the first to be better than. */
+static void count_stale(qkv_loop *l, double score) {
+    double mark = l->state.mark;
+    if (!isfinite(mark)) mark = l->margin > 0 && l->alone > 0 ? -l->alone : l->state.best;
+    const bool better = !isfinite(mark) || score > mark + l->margin * fabs(mark);
+    l->state.mark = better ? score : mark;
+    l->state.stale = better ? 0 : l->state.stale + 1;
+}
+
 /* Validates the weights that would be handed out, and remembers the best. */
 static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     qkv_step_result sum, known;
@@ -55,13 +65,14 @@ static qkv_status judge(qkv_loop *l, qkv_progress *p) {
     const qkv_task *task = qkv_task_of(model);
     const double score = task->score ? task->score(model, p->loss, p->accuracy) : -p->loss;
     p->best = score > l->state.best;
-    l->state.stale = p->best ? 0 : l->state.stale + 1;
+    count_stale(l, score);
     if (p->best)
         l->state.best = score, l->state.best_step = l->state.step,
         l->state.best_right = isnan(p->accuracy) ? 0 : p->accuracy;
     l->valid_loss = p->loss;
     l->valid_right = p->accuracy;
-    l->pace.validation = qkv_now() - begin;
+    const double before = l->pace.validation, now = qkv_now() - begin;
+    l->pace.validation = before > 0 ? (before + now) / 2 : now;
     return QKV_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "base/thread.h"
 #include "task/companion.h"
 
 #include <math.h>
@@ -18,6 +19,7 @@ static const char *const qkv_optimizer_names[] = {
     "auto", NULL}; /* by qkv_optim_kind; QKV_OPTIM_COUNT: left to us */
 static const char *const qkv_precision_names[] = {"f32", "bf16", NULL};
 static const char *const qkv_class_weights_names[] = {"none", "balanced", NULL};
+static const char *const qkv_ngram_trust_names[] = {"both", "rarity", "class", NULL};
 static const char *const qkv_documents_names[] = {"joined", "apart", NULL};
 static const char *const qkv_on_nan_names[] = {"skip", "stop", NULL};
 enum { ON_NAN_SKIP, ON_NAN_STOP };
@@ -47,6 +49,16 @@ static void choose_tuning(qkv_loop *l, const qkv_tuning *t, int64_t tokens) {
     if (c->head_rate == 0) c->head_rate = t->head_rate;
 }
 
+/* Where nobody said how long to train, a network beside a companion goes on while it helps that. */
+static void choose_patience(qkv_loop *l, const qkv_recipe *recipe) {
+    qkv_train_config *c = &l->config;
+    const bool open = !c->epochs && !c->steps && c->minutes == 0 && !c->overfit;
+    const qkv_companion *first = qkv_companion_at(qkv_model_config(l->model), 0);
+    if (c->patience >= 0) return;
+    c->patience = open && first && first->weigh ? recipe->patience : 0;
+    l->margin = c->patience ? recipe->margin : 0;
+}
+
 /* Fills in what was left to us, by the size of the data and the model. */
 static void choose(qkv_loop *l) {
     qkv_train_config *c = &l->config;
@@ -56,6 +68,7 @@ static void choose(qkv_loop *l) {
     const qkv_config *model = qkv_model_config(l->model);
     const qkv_recipe *recipe = qkv_task_of(model)->recipe;
     const bool pre_norm = model->arch == QKV_ARCH_TRANSFORMER && model->norm == QKV_NORM_PRE;
+    choose_patience(l, recipe);
     if (c->batch_tokens == 0) c->batch_tokens = qkv_recipe_batch(tokens);
     if (c->epochs == 0) c->epochs = qkv_recipe_passes(recipe, tokens, l->goes_on);
     if (c->overfit && c->steps == 0) c->steps = QKV_OVERFIT_STEPS;
@@ -65,6 +78,7 @@ static void choose(qkv_loop *l) {
     if (c->lr == 0)
         c->lr = qkv_recipe_rate(c->optimizer == QKV_OPTIM_MUON, model->d_model,
                                 l->goes_on || model->norm == QKV_NORM_POST);
+    if (c->ngram_cost == 0) c->ngram_cost = recipe->ngram_cost;
     if (c->label_smoothing < 0) c->label_smoothing = qkv_recipe_smoothing(recipe, c->overfit);
     if (c->average < 0) c->average = c->ema > 0 ? 0 : qkv_recipe_average(recipe, tokens);
 }
@@ -146,6 +160,7 @@ static qkv_fit fit_in(qkv_loop *l, bool whole) {
                      .valid = l->valid ? &l->valid_batches : NULL,
                      .seed = l->stepper.seed,
                      .whole = whole,
+                     .alone = &l->alone,
                      .tell = tell_alive,
                      .user = l};
 }
@@ -183,12 +198,15 @@ static qkv_status begin(qkv_loop *l) {
 
 /* Where the run stands, before its first step in this process; *found: in the middle. */
 static qkv_status find_state(qkv_loop *l, bool *found) {
-    l->state = l->after ? *l->after : (qkv_loop_state){.best = -INFINITY, .best_right = -INFINITY};
+    l->state =
+        l->after ? *l->after
+                 : (qkv_loop_state){.best = -INFINITY, .best_right = -INFINITY, .mark = -INFINITY};
     l->state.steps = budget(l);
     l->state.timed = l->config.minutes > 0;
     if (!l->after) return l->run ? qkv_loop_restore(l, "last", found) : QKV_OK;
     l->state.from = l->state.step;
     l->state.stale = 0;
+    l->state.mark = -INFINITY;
     if (l->state.timed || l->state.steps > l->state.step) return QKV_OK;
     return qkv_fail(QKV_USAGE,
                     "the run there is finished, after %lld steps; these settings give it %lld: "
@@ -217,6 +235,7 @@ static qkv_status make_ready(qkv_loop *l) {
     l->task.ngram_cost = c->ngram_cost;
     l->task.ngram_prior = c->ngram_prior;
     l->task.ngram_passes = c->ngram_passes;
+    l->task.ngram_trust = c->ngram_trust;
     QKV_TRY(weigh_classes(l));
     QKV_TRY(
         qkv_stepper_init(&l->stepper, l->model, &optim, &l->task, c->precision, (uint64_t)c->seed));
@@ -399,7 +418,10 @@ static qkv_status one_step(qkv_loop *l, qkv_update *u) {
                       .clip = l->config.clip,
                       .limit = qkv_loop_norm_limit(l),
                       .norm = NAN};
+    if (l->crew.open) qkv_threads_set(qkv_crew_alone(&l->crew));
     qkv_status status = run_step(l, u, &r);
+    qkv_crew_made(&l->crew, r.macs, qkv_now() - begin);
+    if (l->crew.open) qkv_threads_set(l->crew.one);
     const bool skipped = status == QKV_NUMERIC;
     if (skipped)
         status = qkv_loop_skip(l, u, &r, l->config.on_nan == ON_NAN_STOP);
@@ -448,11 +470,13 @@ static qkv_status run_stretch(qkv_loop *l) {
 qkv_status qkv_loop_run(qkv_loop *l) {
     l->started = qkv_now();
     l->started_at = l->state.step;
+    if (qkv_threads_open()) qkv_crew_begin(&l->crew);
     qkv_loop_find_place(l);
     qkv_status status = qkv_loop_phase(l, l->state.pending ? "validation" : "steps", 0);
     while (status == QKV_OK &&
            (l->state.pending || (l->state.step < l->state.steps && !out_of_patience(l))))
         status = run_stretch(l);
+    if (l->crew.open) qkv_threads_set(0);
     if (status == QKV_INTERRUPTED && l->run && l->saved != l->state.step) {
         QKV_TRY(qkv_loop_save(l, false));
         qkv_fail(QKV_INTERRUPTED, "stopped and saved at step %lld of %lld",

@@ -11,6 +11,7 @@
 #include "data/tokenise.h"
 #include "policy/recipe.h"
 #include "train/average.h"
+#include "train/crew.h"
 #include "train/rates.h"
 #include "train/schedule.h"
 #include "train/step.h"
@@ -33,15 +34,16 @@ typedef struct qkv_loop_state {
     int64_t from;  /* the step at which the schedule began: a run that was finished went on there */
     int64_t steps; /* the budget in steps, once known */
     int64_t skipped, skipped_in_a_row;
-    int64_t best_step, stale; /* best validation so far; validations since */
+    int64_t best_step, stale; /* best validation so far; validations since the last that counted */
     double best, best_right;  /* its score, the higher the better; its share of right answers;
                                  −∞ before the first */
-    double usual;             /* running mean of the gradient's squared norm */
-    double cpu_before;        /* processor seconds of earlier processes */
-    double seconds_before;    /* wall clock, likewise */
-    double fit_seconds;       /* that fitting the companions took at the beginning */
-    bool timed;               /* `steps` is still to be found from `minutes`: see pace.c */
-    bool pending;             /* the step ended a stretch, but was not validated yet */
+    double mark;  /* the score that a validation must be above, by `margin`, to count as better */
+    double usual; /* running mean of the gradient's squared norm */
+    double cpu_before;     /* processor seconds of earlier processes */
+    double seconds_before; /* wall clock, likewise */
+    double fit_seconds;    /* that fitting the companions took at the beginning */
+    bool timed;            /* `steps` is still to be found from `minutes`: see pace.c */
+    bool pending;          /* the step ended a stretch, but was not validated yet */
 } qkv_loop_state;
 
 /* Seconds that things take, in this process; 0: not known yet. See pace.c. */
@@ -84,7 +86,10 @@ typedef struct qkv_loop {
     qkv_stepper stepper;
     qkv_average average;
     qkv_rates rates;
+    qkv_crew crew;
     real *class_weights;
+    double margin; /* share of the score that counts as better */
+    double alone;  /* held-out loss of companions without the network; 0: unknown */
     qkv_batcher train_batches, valid_batches;
     qkv_batcher
         known_batches; /* the training data in its own order, of which validations see some */

@@ -26,6 +26,7 @@ enum {
     SAID_AFTER = 10 /* steps, the time is said; or earlier, where they are slow */
 };
 static const double SHARE = 0.03, /* of the budget, after which the rehearsal ends early */
+    WINDOW = 0.1,                 /* of it, over which steps are averaged, about */
     OFF = 0.04, OFF_SECONDS = 2,  /* a run that would end farther off than both is corrected */
     MUCH = 1.25,                  /* a correction that is said */
     SAID_SECONDS = 1;
@@ -112,8 +113,9 @@ static qkv_status time_steps(qkv_loop *l, double budget) {
         n = i;
         if (n >= STEPS_LEAST && since(begin) > SHARE * budget) break;
     }
-    l->pace.step = since(begin) / (double)(n > 0 ? n : 1);
-    l->pace.warm = true;
+    l->pace =
+        (qkv_pace){.sum = since(begin), .n = n > 0 ? n : 1, .warm = true, .save = l->pace.save};
+    l->pace.step = l->pace.sum / (double)l->pace.n;
     forget(l);
     return status;
 }
@@ -190,11 +192,13 @@ qkv_status qkv_loop_correct(qkv_loop *l) {
         (s->step - s->from) % (every > 0 ? every : 1) != 0)
         return QKV_OK;
     qkv_parallel_share(&l->pace, sizeof l->pace);
-    if (l->pace.n < STEPS_LEAST) return QKV_OK;
-    const double left = budget_left(l), off = qkv_loop_left(l, s->steps) - left;
-    l->pace.n = (l->pace.n + 1) / 2;
-    l->pace.sum = l->pace.step * (double)l->pace.n;
-    if (fabs(off) < OFF_SECONDS || fabs(off) < OFF * 60 * l->config.minutes) return QKV_OK;
+    const double budget = 60 * l->config.minutes, left = budget_left(l),
+                 off = qkv_loop_left(l, s->steps) - left;
+    if (l->pace.sum > WINDOW * budget && l->pace.n > 2 * STEPS_LEAST) {
+        l->pace.n /= 2;
+        l->pace.sum = l->pace.step * (double)l->pace.n;
+    }
+    if (fabs(off) < OFF_SECONDS || fabs(off) < OFF * budget) return QKV_OK;
     if (l->pace.told_steps == 0) l->pace.told_steps = s->steps;
     const int64_t told = l->pace.told_steps;
     s->steps = steps_in(l, left);

@@ -55,6 +55,7 @@ static const struct row {
     {"usual", NUMBER, offsetof(written, now.usual), 17, 0, 1e300},
     {"best", OPTIONAL, offsetof(written, now.best), 17, -1e300, 1e300},
     {"best_right", OPTIONAL, offsetof(written, now.best_right), 17, 0, 1},
+    {"mark", OPTIONAL, offsetof(written, now.mark), 17, -1e300, 1e300},
     {"from", LATER, offsetof(written, now.from), 0, 0, 0x1p53},
     {"seconds", OPTIONAL, offsetof(written, now.seconds_before), 9, 0, 1e300},
     {"fit_seconds", OPTIONAL, offsetof(written, now.fit_seconds), 9, 0, 1e300},

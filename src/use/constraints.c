@@ -13,6 +13,7 @@ static qkv_status choose_never(const qkv_text_model *m, bool no_unknown, qkv_con
         if (roles[i] == QKV_TOK_UNK && !no_unknown) continue;
         if (id >= 0 && id < vocab && id != m->spec.eos) out->never[id] = true;
     }
+    for (int32_t i = 0; i < m->n_ends; i++) out->never[m->ends[i]] = false;
     for (int64_t id = (int64_t)qkv_tokenizer_size(m->tokenizer); id < vocab; id++)
         out->never[id] = true;
     return QKV_OK;

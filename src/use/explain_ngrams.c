@@ -174,7 +174,7 @@ qkv_status qkv_explain_votes_run(qkv_explaining *x, const qkv_explained *what, d
     int32_t *rows = qkv_arena_alloc(&x->memory, room * sizeof *rows);
     real *counts = qkv_arena_alloc(&x->memory, room * sizeof *counts);
     if (!rows || !counts) return QKV_FAILED;
-    const int64_t n = qkv_ngram_rows(config, &text, rows, counts);
+    const int64_t n = qkv_ngram_rows(config, &text, qkv_model_ngram_idf(x->m->model), rows, counts);
     c.votes = qkv_arena_alloc(&x->memory, (size_t)n * sizeof *c.votes);
     if (!c.votes) return QKV_FAILED;
     QKV_TRY(weigh_votes(&c, what, factor, rows, counts, n));

@@ -85,9 +85,10 @@ static bool take_token(void *user, int32_t id, double log_prob) {
  * end (what comes before any text), or, where that is no token either,
  * the beginning-of-text token. */
 static qkv_status encode_prompt(const qkv_text_model *m, const char *prompt, size_t len,
-                                qkv_encoding *e) {
-    const qkv_encode_options whole = {.max_tokens = SIZE_MAX};
+                                bool framed, qkv_encoding *e) {
+    const qkv_encode_options whole = {.max_tokens = SIZE_MAX, .no_special = framed};
     QKV_TRY(qkv_tokenizer_encode(m->tokenizer, prompt, len, NULL, 0, &whole, e));
+    if (framed && e->n) return QKV_OK;
     if (e->n && e->ids[e->n - 1] == m->spec.eos) e->n--;
     if (e->n == 0) QKV_TRY(qkv_tokenizer_encode(m->tokenizer, "\n", 1, NULL, 0, &whole, e));
     if (e->n && e->ids[e->n - 1] == m->spec.eos) e->n--;
@@ -104,7 +105,8 @@ static qkv_status run(const qkv_text_model *m, const qkv_encoding *prompt,
         return qkv_fail(QKV_USAGE, "generate: the prompt has over 2^30 tokens");
     qkv_generate_spec spec = {.tokens = o->tokens ? o->tokens : 256,
                               .min_tokens = o->min_tokens,
-                              .eos = m->spec.eos,
+                              .ends = m->ends,
+                              .n_ends = m->n_ends,
                               .window = o->window,
                               .never = limits->never,
                               .forbidden = qkv_constraints_phrases(limits)};
@@ -137,7 +139,7 @@ static qkv_status generate(const qkv_text_model *m, const char *prompt, size_t l
     qkv_constraints limits;
     qkv_status status = qkv_constraints_make(m, o->forbidden, o->n_forbidden, true, &limits);
     if (status == QKV_OK) status = qkv_decode_stream_new(m->tokenizer, false, &out->stream);
-    if (status == QKV_OK) status = encode_prompt(m, prompt, len, &e);
+    if (status == QKV_OK) status = encode_prompt(m, prompt, len, o->framed, &e);
     out->about.prompt_tokens = e.n;
     if (status == QKV_OK) status = run(m, &e, &limits, out);
     qkv_constraints_free(&limits);

@@ -2,6 +2,7 @@
 #include "use/textmodel.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "chat/jinja.h"
 #include "folder/folder.h"
 #include "model/weights.h"
 #include "task/companion.h"
@@ -88,17 +89,28 @@ static qkv_status open_shortlist(qkv_text_model *m, const qkv_config *config, co
                               &m->shortlist);
 }
 
+/* What ends the texts of a language model, and how it converses. */
+static qkv_status open_talk(qkv_text_model *m, const qkv_config *config, const char *folder) {
+    const qkv_shape shape = qkv_task_of(config)->shape;
+    if (shape.encoder || !shape.decoder) return QKV_OK;
+    QKV_TRY(qkv_talk_read(folder, &m->talk));
+    for (int i = 0; i < m->talk.n_ends; i++)
+        if (m->talk.ends[i] < m->spec.vocab_size) m->ends[m->n_ends++] = (int32_t)m->talk.ends[i];
+    if (m->n_ends == 0 && m->spec.eos >= 0) m->ends[m->n_ends++] = m->spec.eos;
+    return QKV_OK;
+}
+
 static qkv_status open_parts(qkv_text_model *m, const char *folder, qkv_buf *path) {
     qkv_config config;
     QKV_TRY(qkv_folder_read_config(folder, &config, &m->labels));
-    QKV_TRY(qkv_folder_find(folder, QKV_PART_CONFIG, path));
-    QKV_TRY(qkv_folder_blame(qkv_model_build(&config, &m->model), path->data));
+    QKV_TRY(qkv_folder_blame(qkv_model_build(&config, &m->model), folder));
     QKV_TRY(qkv_folder_open_tokenizer(folder, &m->tokenizer));
     m->spec = qkv_task_spec_of(m->tokenizer, &config);
     QKV_TRY(check_vocabulary(m, &config, folder));
     if (config.pairs) QKV_TRY(qkv_folder_blame(qkv_text_model_read_pairs(m), folder));
     QKV_TRY(qkv_span_scheme_of(&m->labels, &m->spans));
     QKV_TRY(open_shortlist(m, &config, folder, path));
+    QKV_TRY(open_talk(m, &config, folder));
     /* The file bears out every size before memory is taken for it. */
     return qkv_folder_open_weights(folder, m->model);
 }
@@ -129,6 +141,8 @@ void qkv_text_model_close(qkv_text_model *m) {
     qkv_span_scheme_free(&m->spans);
     qkv_trees_free(&m->trees);
     qkv_shortlist_close(&m->shortlist);
+    qkv_talk_free(&m->talk);
+    qkv_jinja_free(m->chat);
     qkv_free(m);
 }
 

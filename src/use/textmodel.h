@@ -5,6 +5,7 @@
 #include "data/tokenise.h"
 #include "data/spans.h"
 #include "decode/session.h"
+#include "folder/talk.h"
 #include "task/shortlist.h"
 #include "task/task.h"
 
@@ -17,6 +18,10 @@ struct qkv_text_model {
     bool pairs;              /* texts are pairs, a TAB between the two */
     struct qkv_idle *idle;   /* what calls that are over left for the next ones: all that changes */
     qkv_shortlist shortlist; /* of translators that have one; else zeros */
+    qkv_talk talk;           /* of language models: how they converse, what ends their texts */
+    int32_t ends[QKV_TALK_ENDS]; /* those that the vocabulary has */
+    int32_t n_ends;
+    struct qkv_jinja *chat; /* the template, once prepared; or NULL */
     qkv_trees trees;         /* of texts to come; see qkv_text_model_read_trees */
 };
 

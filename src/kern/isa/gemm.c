@@ -7,6 +7,7 @@
  *
  * Few rows (a step of decoding) take the same path with one panel of B at a time: the weights
  * stream through once. */
+#include "kern/isa/gemm_block.h"
 #include "kern/isa/gemm_int.h"
 #include "kern/isa/math.h"
 #include "base/thread.h"
@@ -35,6 +36,7 @@ static int64_t k_step(int64_t k) {
 /* ---- B packed as a whole: block after block of K, each in panels of NR ---- */
 
 size_t KERN_NAME(gemm_pack_size)(const qkv_gemm *g) {
+    if (g->weight && !qkv_weight_can_pack(g->weight)) return 0;
     if (g->weight && qkv_weight_is_integer(g->weight)) return KERN_NAME(gemm_int_pack_size)(g);
     return (size_t)(round_up(g->n, NR) * gemm_b_words(g->k, gemm_form_of(g)));
 }
@@ -62,6 +64,7 @@ static void pack_b(const qkv_gemm *g, int64_t col0, int64_t col1, int64_t k0, in
 }
 
 void KERN_NAME(gemm_pack)(const qkv_gemm *g, real *out) {
+    if (g->weight && !qkv_weight_can_pack(g->weight)) return;
     if (g->weight && qkv_weight_is_integer(g->weight)) {
         KERN_NAME(gemm_int_pack)(g, out);
         return;
@@ -343,6 +346,8 @@ gemm_plan KERN_NAME(gemm_plan_of)(const qkv_gemm *g) {
 bool KERN_NAME(gemm)(const qkv_gemm *g) {
     if (g->m <= 0 || g->n <= 0) return true;
     if (g->weight && qkv_weight_is_integer(g->weight)) return KERN_NAME(gemm_int)(g);
+    if (g->weight && (g->weight->exact || !qkv_weight_can_pack(g->weight)))
+        return KERN_NAME(gemm_foreign)(g);
     const gemm_plan p = KERN_NAME(gemm_plan_of)(g);
     real *const scratch =
         qkv_kern_scratch(0, (size_t)p.threads * (A_BLOCK + B_BLOCK) * sizeof(real));

@@ -3,6 +3,7 @@
 #ifndef QKV_KERN_ISA_PORTABLE_H
 #define QKV_KERN_ISA_PORTABLE_H
 
+#include "base/half.h"
 #include "base/rng.h"
 
 /* The first n lanes (0 ≤ n ≤ VW); the rest are zero. */
@@ -110,6 +111,13 @@ static inline vreal v_times_exp2(vreal x, vreal e) {
 #ifndef HAS_WORDS
 V_INLINE void int_add_words(vword *s, vword a, vword b) {
     *s += (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+}
+#endif
+
+/* The float of an f16. */
+#ifndef HAS_HALVES
+static inline float half_value(uint16_t bits) {
+    return qkv_f16_value(bits);
 }
 #endif
 

@@ -61,6 +61,11 @@ static inline real v_maximum(vreal x) {
     return maximum_of_eight((__m256)x);
 }
 
+#define HAS_HALVES 1
+static inline float half_value(uint16_t bits) {
+    return _cvtsh_ss(bits);
+}
+
 #define HAS_WORDS 1
 V_INLINE void int_add_words(vword *s, vword a, vword b) {
     __m256i product;

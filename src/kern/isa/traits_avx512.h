@@ -100,6 +100,11 @@ static inline vreal v_times_exp2(vreal x, vreal e) {
     return (vreal)_mm512_scalef_ps((__m512)x, (__m512)e);
 }
 
+#define HAS_HALVES 1
+static inline float half_value(uint16_t bits) {
+    return _cvtsh_ss(bits);
+}
+
 #define HAS_WORDS 1
 V_INLINE void int_add_words(vword *s, vword a, vword b) {
     *s = (vword)_mm512_dpbusd_epi32((__m512i)*s, (__m512i)a, (__m512i)b);
