@@ -51,14 +51,14 @@ typedef struct qkv_recipe {
                                  this preset; NULL: keep the model's own */
     double regularizer_share; /* … and of its dropout this much */
     /* the training */
-    int64_t passes[3];       /* over little, middling and much text */
-    double ngram_cost;       /* of a text on the wrong side, in the fit of n-grams */
-    int64_t patience;        /* validations that a network may need to help its companion … */
-    double margin;           /* … by this share of the loss */
-    double smoothing;        /* of labels */
-    bool smooth_overfit;     /* also where one batch is to be learned by heart */
-    int64_t average[2];      /* validations whose weights are averaged: little text, more text */
-    bool adamw_from_scratch; /* pre-norm Transformers take AdamW instead of Muon */
+    int64_t passes[3];        /* over little, middling and much text */
+    double ngram_cost;        /* of a text on the wrong side, in the fit of n-grams */
+    int64_t patience;         /* validations that a network may need to help its companion … */
+    double margin;            /* … by this share of the loss */
+    double smoothing;         /* of labels */
+    bool smooth_overfit;      /* also where one batch is to be learned by heart */
+    int64_t average[2];       /* validations whose weights are averaged: little text, more text */
+    bool adamw_from_scratch;  /* pre-norm Transformers take AdamW instead of Muon */
     const qkv_tuning *tuning; /* from another program's model; NULL: as from one of ours */
 } qkv_recipe;
 
