@@ -9,11 +9,8 @@
  * chosen for our own models, Muon at 0.003, has 86.3 % and 0.43 (docs/FOREIGN.md). */
 const qkv_tuning qkv_tuning_labels = {
     /* Half as much for twice the width: 5e-5 at BERT's 768, the upper end of what is usual there. */
-    .rate = 1e-4,
-    .rate_width = 384,
-    .head_rate = 20, /* it begins with nothing */
-    .batch_rows = 32,
-    .passes = {3, 2, 1}, /* a rule of thumb: much text need not be seen twice */
+    .rate = 1e-4,     .rate_width = 384,   .head_rate = 20, /* it begins with nothing */
+    .batch_rows = 32, .passes = {3, 2, 1}, /* a rule of thumb: much text need not be seen twice */
 };
 
 /* IMDb 91.6 %, TREC 91.1 %, SST-2 83.5 %, hotel reviews 89.4 % with these and nothing else. */
