@@ -1,7 +1,8 @@
 #!/bin/sh
 # The commands train, eval and classify: answers, files, exit codes; stopping by signal and going on.
 #   check_cli_train.sh BUILD_FOLDER
-. "$(dirname "$0")/scratch.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/scratch.sh"
 
 # A task that two words decide.
 i=0
@@ -108,6 +109,17 @@ for how in cut split skip; do
     wants 0 "1 over 16 tokens" "$qkv" train classify --train long.tsv --valid rows.tsv --out "long-$how" $small --steps 2 --set too_long=$how
 done
 wants 2 "cannot be split" "$qkv" train translate --train rows.tsv --out x --set too_long=split
+
+# A model of another program is fine-tuned as such are: by AdamW, gently, the head faster; the model's own dropout stays,
+# and what is given is not chosen.
+cp -r "$here/golden/foreign/bert" theirs && chmod -R u+w theirs && cut -f 2 rows.tsv | tr -d '0-9' >plain.txt
+wants 0 "use it" "$qkv" train mlm --train plain.txt --out words --threads 1 --tokenizer word --set vocab_size=23 --set d_model=16 --set layers=1 \
+    --set heads=2 --set max_len=16 --steps 1
+cp words/tokenizer.json theirs
+wants 0 "3 passes, adamw, rate 0.0024, 20 times that for the head" "$qkv" train classify --train rows.tsv --out from --init theirs --threads 1
+grep -q '"dropout": *0.1,' from/config.json || fail "dropout of another program's model: $(cat from/config.json)"
+wants 0 "use it" "$qkv" train classify --train rows.tsv --out from2 --init theirs --threads 1 --epochs 2 --optimizer muon
+grep -q 'for the head' err && fail "rates of AdamW for another optimizer"
 
 # Numbers that run away: exit code 4, advice, the rows on file, the last good checkpoint as it was.
 wants 4 "the last good checkpoint is untouched" "$qkv" train classify --train rows.tsv --out wild $small --lr 1000 --weight-decay 100 \

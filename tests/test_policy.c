@@ -3,6 +3,7 @@
 #include "model/config.h"
 #include "policy/recipe.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Every preset that may be chosen is one. */
@@ -51,6 +52,13 @@ static void training(void **state) {
     assert_int_equal(qkv_recipe_batch(1), 512);
     assert_int_equal(qkv_recipe_batch(60000), 1000);
     assert_int_equal(qkv_recipe_batch(1000000), 4096);
+    const qkv_tuning *tuning = labels->tuning;
+    assert_int_equal(qkv_tuning_passes(tuning, 199999), 3);
+    assert_int_equal(qkv_tuning_passes(tuning, 2000000), 1);
+    assert_int_equal(qkv_tuning_batch(tuning, 60000, 5000), 512);     /* 12 tokens a text */
+    assert_int_equal(qkv_tuning_batch(tuning, 500000, 10000), 1600);  /* 50 */
+    assert_int_equal(qkv_tuning_batch(tuning, 6000000, 20000), 4096); /* 300 */
+    assert_true(fabs(qkv_tuning_rate(tuning, 768) - 5e-5) < 1e-12);
     assert_true(qkv_recipe_adamw(labels, true, false));
     assert_false(qkv_recipe_adamw(labels, false, false));
     assert_false(qkv_recipe_adamw(labels, true, true));

@@ -190,9 +190,10 @@ static void run_stopping(const char *assignments, const int64_t *stops, const in
 
 static void resumed_is_never_stopped(void **state) {
     (void)state;
-    static const char *const settings[] = {"r_drop=1", "accumulate=3 optimizer=muon ema=0.9",
-                                           "optimizer=sgd group=4 save_every=7 ema=0.95",
-                                           "save_every=4 average=3 unfreeze=1 layer_decay=0.5"};
+    static const char *const settings[] = {
+        "r_drop=1", "accumulate=3 optimizer=muon ema=0.9",
+        "optimizer=sgd group=4 save_every=7 ema=0.95",
+        "save_every=4 average=3 unfreeze=1 layer_decay=0.5 head_rate=20"};
     static const int64_t stops[][5] = {
         {1, 5, 20, 0}, {3, 9, 0, 0}, {12, 13, 0, 0}, {4, 13, 24, 30, 0}};
     enum { LARGEST = 100000 };
@@ -325,7 +326,7 @@ static void outliers(void **state) {
 static void depth_sets_rates(void **state) {
     (void)state;
     subject s;
-    make(&s, "layer_decay=0.5 unfreeze=2", NULL);
+    make(&s, "layer_decay=0.5 unfreeze=2 head_rate=8", NULL);
     assert_ok(qkv_loop_init(&s.loop));
     const qkv_params *p = qkv_model_params(s.model);
     const int64_t epochs[] = {0, 1, 2, 3, 4};
@@ -336,7 +337,8 @@ static void depth_sets_rates(void **state) {
             const int height = strstr(name, ".layers.0.")                              ? 1
                                : strstr(name, "embedding") || strstr(name, "position") ? 2
                                                                                        : 0;
-            const double want = height > epochs[e] / 2 ? 0 : pow(0.5, height);
+            const double head = strncmp(name, "head.", 5) == 0 ? 8 : 1;
+            const double want = height > epochs[e] / 2 ? 0 : head * pow(0.5, height);
             if (s.loop.stepper.optim.lr_scale[i] != want)
                 fail_msg("%s: %g in pass %d, wanted %g", name, s.loop.stepper.optim.lr_scale[i], e,
                          want);

@@ -26,6 +26,18 @@ enum { QKV_OVERFIT_STEPS = 200 };
 /* Share of the tokens that mlm hides. */
 #define QKV_MASK_RATE 0.15
 
+/* How a model of another program is fine-tuned for another task: such were trained on far more text
+ * than ours, and there is more in them to be lost. */
+typedef struct qkv_tuning {
+    double rate;        /* of AdamW, at … */
+    int64_t rate_width; /* … this d_model */
+    double head_rate;   /* the head's, relative to that */
+    int64_t batch_rows; /* examples in a batch, about */
+    int64_t passes[3];  /* over little, middling and much text */
+} qkv_tuning;
+
+extern const qkv_tuning qkv_tuning_labels; /* texts with labels */
+
 typedef struct qkv_recipe {
     /* the tokenizer, where none is named */
     const char *tokenizer; /* a kind: "word", "wordpiece", "bpe" */
@@ -39,14 +51,15 @@ typedef struct qkv_recipe {
                                  this preset; NULL: keep the model's own */
     double regularizer_share; /* … and of its dropout this much */
     /* the training */
-    int64_t passes[3];       /* over little, middling and much text */
-    double ngram_cost;       /* of a text on the wrong side, in the fit of n-grams */
-    int64_t patience;        /* validations that a network may need to help its companion … */
-    double margin;           /* … by this share of the loss */
-    double smoothing;        /* of labels */
-    bool smooth_overfit;     /* also where one batch is to be learned by heart */
-    int64_t average[2];      /* validations whose weights are averaged: little text, more text */
-    bool adamw_from_scratch; /* pre-norm Transformers take AdamW instead of Muon */
+    int64_t passes[3];        /* over little, middling and much text */
+    double ngram_cost;        /* of a text on the wrong side, in the fit of n-grams */
+    int64_t patience;         /* validations that a network may need to help its companion … */
+    double margin;            /* … by this share of the loss */
+    double smoothing;         /* of labels */
+    bool smooth_overfit;      /* also where one batch is to be learned by heart */
+    int64_t average[2];       /* validations whose weights are averaged: little text, more text */
+    bool adamw_from_scratch;  /* pre-norm Transformers take AdamW instead of Muon */
+    const qkv_tuning *tuning; /* from another program's model; NULL: as from one of ours */
 } qkv_recipe;
 
 extern const qkv_recipe qkv_recipe_labels;  /* texts with labels */
@@ -76,6 +89,11 @@ int64_t qkv_recipe_warmup(int64_t steps);
 /* The learning rate. Post-norm stacks diverge at rates that pre-norm tolerates, and fine-tuning at
  * the full rate forgets: both get 0.3 of it. */
 double qkv_recipe_rate(bool muon, int64_t d_model, bool gentle);
+
+/* The same three for a model of another program. A batch has between 512 and 4,096 tokens. */
+int64_t qkv_tuning_passes(const qkv_tuning *t, int64_t tokens);
+int64_t qkv_tuning_batch(const qkv_tuning *t, int64_t tokens, int64_t rows);
+double qkv_tuning_rate(const qkv_tuning *t, int64_t d_model);
 
 /* What of a classifier's n-grams depends on the size of the data, where it was left to us (*chars
  * −1, *buckets 0): n-grams of characters where there is little text, and rows enough for most of

@@ -56,8 +56,9 @@ static double bytes_needed(const qkv_run *r, const qkv_train_config *c, const qk
 
 qkv_status qkv_run_check_memory(const qkv_run *r) {
     const int64_t tokens = qkv_encoded_tokens(&r->train_ids);
-    const int64_t batch_tokens =
-        r->train.batch_tokens ? r->train.batch_tokens : qkv_recipe_batch(tokens);
+    const int64_t batch_tokens = r->train.batch_tokens ? r->train.batch_tokens
+                                 : r->tuning ? qkv_tuning_batch(r->tuning, tokens, r->train_ids.n)
+                                             : qkv_recipe_batch(tokens);
     qkv_description d;
     double total;
     (void)qkv_machine_memory(&total);

@@ -8,6 +8,7 @@ enum { TRIALS = 100, FEWEST = 10 };
 static qkv_status search(qkv_run *r, qkv_lr_trial *trials, qkv_lr_search *out) {
     qkv_loop l = {.config = r->train,
                   .goes_on = r->request->init != NULL,
+                  .tuning = r->tuning,
                   .model = r->model,
                   .task = qkv_task_spec_of(r->tokenizer, &r->config),
                   .train = &r->train_ids,

@@ -23,6 +23,7 @@ static qkv_status train(qkv_run *r) {
                                   .seconds_before = o->seconds};
     qkv_loop l = {.config = r->train,
                   .goes_on = r->request->init != NULL,
+                  .tuning = r->tuning,
                   .model = r->model,
                   .task = qkv_task_spec_of(r->tokenizer, &r->config),
                   .train = &r->train_ids,

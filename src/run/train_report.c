@@ -129,6 +129,8 @@ static void list_learning(const qkv_run *r, const qkv_loop *l, qkv_buf *out) {
     if (asked->optimizer == QKV_OPTIM_COUNT)
         also(out, "%s", qkv_optim_name((qkv_optim_kind)c->optimizer));
     if (asked->lr == 0) also(out, "rate %.3g", c->lr);
+    if (asked->head_rate == 0 && c->head_rate != 1)
+        also(out, "%.3g times that for the head", c->head_rate);
     if (asked->label_smoothing < 0 && c->label_smoothing > 0)
         also(out, "smoothing %.3g", c->label_smoothing);
     if (asked->average < 0 && c->average > 1)

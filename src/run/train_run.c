@@ -10,6 +10,7 @@
 #include "data/ids_cache.h"
 #include "data/duplicates.h"
 #include "folder/folder.h"
+#include "foreign/foreign_model.h"
 #include "model/weights.h"
 #include "store/checkpoint.h"
 #include "base/clock.h"
@@ -37,11 +38,14 @@ static qkv_status assign_init(qkv_run *r) {
         QKV_TRY(qkv_config_resolve(&r->config, &full));
         r->config.d_state = full.d_state;
     }
+    const bool foreign = qkv_is_foreign(r->request->init);
+    r->tuning = foreign && !r->goes_on ? recipe->tuning : NULL;
     if (!r->goes_on) r->config.unit = false; /* of vectors that are compared, not classified */
     if (!recipe->regularizer || r->goes_on) return QKV_OK;
     QKV_TRY(qkv_config_preset(&usual, recipe->regularizer));
     r->config.ngrams = usual.ngrams;
     r->config.ngram_idf = usual.ngram_idf;
+    if (r->tuning) return QKV_OK; /* dropout as it was trained with */
     r->config.dropout = recipe->regularizer_share * usual.dropout;
     r->config.attention_dropout = usual.attention_dropout;
     r->config.embedding_dropout = usual.embedding_dropout;

@@ -32,6 +32,7 @@ typedef struct qkv_run {
     bool given[QKV_SETTINGS_MAX]; /* by row of the model's settings: a wish of the request */
     const qkv_choice *chosen;     /* the preset that was chosen for the request; or NULL */
     bool goes_on;                 /* from a model of the same task, with all that it has */
+    const qkv_tuning *tuning;     /* from a model of another program, for another task; or NULL */
     qkv_config config;
     qkv_train_config train;
     qkv_corpus corpus, valid_corpus;

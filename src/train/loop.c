@@ -37,6 +37,18 @@ qkv_settings qkv_train_settings(qkv_train_config *config) {
 
 /* ---- making ready ---- */
 
+/* Of that, what the fine-tuning of another program's model has ideas of its own about. */
+static void choose_tuning(qkv_loop *l, const qkv_tuning *t, int64_t tokens) {
+    qkv_train_config *c = &l->config;
+    if (c->batch_tokens == 0) c->batch_tokens = qkv_tuning_batch(t, tokens, l->train->n);
+    if (c->epochs == 0) c->epochs = qkv_tuning_passes(t, tokens);
+    /* The rates are AdamW's: a person who names another optimizer gets what goes with that. */
+    if (c->optimizer == QKV_OPTIM_COUNT) c->optimizer = QKV_OPTIM_ADAMW;
+    if (c->optimizer != QKV_OPTIM_ADAMW) return;
+    if (c->lr == 0) c->lr = qkv_tuning_rate(t, qkv_model_config(l->model)->d_model);
+    if (c->head_rate == 0) c->head_rate = t->head_rate;
+}
+
 /* Where nobody said how long to train, a network beside a companion goes on while it helps that. */
 static void choose_patience(qkv_loop *l, const qkv_recipe *recipe) {
     qkv_train_config *c = &l->config;
@@ -51,6 +63,8 @@ static void choose_patience(qkv_loop *l, const qkv_recipe *recipe) {
 static void choose(qkv_loop *l) {
     qkv_train_config *c = &l->config;
     const int64_t tokens = qkv_encoded_tokens(l->train);
+    if (l->tuning) choose_tuning(l, l->tuning, tokens);
+    if (c->head_rate == 0) c->head_rate = 1;
     const qkv_config *model = qkv_model_config(l->model);
     const qkv_recipe *recipe = qkv_task_of(model)->recipe;
     const bool pre_norm = model->arch == QKV_ARCH_TRANSFORMER && model->norm == QKV_NORM_PRE;
@@ -225,7 +239,9 @@ static qkv_status make_ready(qkv_loop *l) {
     QKV_TRY(weigh_classes(l));
     QKV_TRY(
         qkv_stepper_init(&l->stepper, l->model, &optim, &l->task, c->precision, (uint64_t)c->seed));
-    QKV_TRY(qkv_rates_init(&l->rates, &l->stepper.optim, c->layer_decay, c->unfreeze));
+    const qkv_rates_spec rates = {
+        .decay = c->layer_decay, .head = c->head_rate, .unfreeze = c->unfreeze};
+    QKV_TRY(qkv_rates_init(&l->rates, &l->stepper.optim, &rates));
     QKV_TRY(qkv_average_init(&l->average, &l->stepper.optim, c->average));
     bool found = false;
     if (l->cpu_start == 0) l->cpu_start = qkv_cpu_seconds();

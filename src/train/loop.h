@@ -9,6 +9,7 @@
 
 #include "base/settings.h"
 #include "data/tokenise.h"
+#include "policy/recipe.h"
 #include "train/average.h"
 #include "train/crew.h"
 #include "train/rates.h"
@@ -65,6 +66,7 @@ typedef struct qkv_loop {
         *train_rows; /* the row of the data (from 1) that each example was made of; NULL: unknown */
     const qkv_encoded *valid; /* NULL: no validation */
     bool goes_on;             /* the weights are those of another training */
+    const qkv_tuning *tuning; /* … of another program: how such are fine-tuned; or NULL */
     /* where a run ended whose weights are in place, and from where it goes on with a new schedule;
      * NULL: it does not, and is resumed from its last checkpoint if there is one */
     const qkv_loop_state *after;

@@ -44,9 +44,13 @@ static void find_heights(const qkv_params *p, int64_t *height) {
         if (height[i] == 0 && is_input(p->list[i]->name)) height[i] = top + 1;
 }
 
-qkv_status qkv_rates_init(qkv_rates *r, qkv_optim *optim, double decay, int64_t unfreeze) {
-    *r = (qkv_rates){.optim = optim, .decay = decay, .unfreeze = unfreeze, .open = -1};
-    if (decay == 1 && unfreeze == 0) return QKV_OK;
+static bool is_of_head(const char *name) {
+    return strncmp(name, "head.", 5) == 0;
+}
+
+qkv_status qkv_rates_init(qkv_rates *r, qkv_optim *optim, const qkv_rates_spec *spec) {
+    *r = (qkv_rates){.optim = optim, .spec = *spec, .open = -1};
+    if (spec->decay == 1 && spec->head == 1 && spec->unfreeze == 0) return QKV_OK;
     const size_t n = optim->params->n;
     r->height = qkv_zalloc(n, sizeof *r->height);
     r->scale = qkv_zalloc(n, sizeof *r->scale);
@@ -67,11 +71,14 @@ void qkv_rates_free(qkv_rates *r) {
 
 void qkv_rates_set(qkv_rates *r, int64_t epoch) {
     if (!r->height) return;
-    const int64_t open = r->unfreeze ? epoch / r->unfreeze : INT64_MAX;
+    const qkv_rates_spec *s = &r->spec;
+    const int64_t open = s->unfreeze ? epoch / s->unfreeze : INT64_MAX;
     if (open == r->open) return;
     qkv_optim_settle(r->optim); /* rows that are behind were so under the old rates */
     r->open = open;
-    for (size_t i = 0; i < r->optim->params->n; i++)
-        r->scale[i] = r->height[i] > open ? 0 : pow(r->decay, (double)r->height[i]);
+    for (size_t i = 0; i < r->optim->params->n; i++) {
+        const double head = is_of_head(r->optim->params->list[i]->name) ? s->head : 1;
+        r->scale[i] = r->height[i] > open ? 0 : head * pow(s->decay, (double)r->height[i]);
+    }
     r->optim->lr_scale = r->scale;
 }
