@@ -10,8 +10,8 @@ typedef struct qkv_generate_spec {
     int32_t tokens, min_tokens; /* at most; before the end may come */
     const int32_t *ends;        /* tokens that end the text; none: only its length does */
     int32_t n_ends;
-    int32_t window;             /* tokens that the model sees; 0: as many as it was trained on */
-    const bool *never;          /* by id; NULL: all may be drawn */
+    int32_t window;    /* tokens that the model sees; 0: as many as it was trained on */
+    const bool *never; /* by id; NULL: all may be drawn */
     qkv_phrases forbidden;
 } qkv_generate_spec;
 

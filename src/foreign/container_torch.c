@@ -40,9 +40,8 @@ static int by_key(const void *a, const void *b) {
 
 static const storage *find_storage(const reading *r, const char *key) {
     const storage wanted = {.key = key};
-    return r->storages.n
-               ? bsearch(&wanted, r->storages.at, r->storages.n, sizeof wanted, by_key)
-               : NULL;
+    return r->storages.n ? bsearch(&wanted, r->storages.at, r->storages.n, sizeof wanted, by_key)
+                         : NULL;
 }
 
 /* ---- tensors ---- */
@@ -165,7 +164,8 @@ static qkv_status read_zip(reading *r) {
     bool pickled = false;
     if (!end) return qkv_fail(QKV_BAD_FILE, "an archive without its end: a truncated download?");
     uint64_t n = number_at(end + 10, 2), at = number_at(end + 16, 4);
-    if ((n == 0xffff || at == 0xffffffff) && end - f->data >= 20 && !memcmp(end - 20, "PK\6\7", 4)) {
+    if ((n == 0xffff || at == 0xffffffff) && end - f->data >= 20 &&
+        !memcmp(end - 20, "PK\6\7", 4)) {
         const uint64_t wide = number_at(end - 20 + 8, 8);
         if (wide > f->size || f->size - wide < 56 || memcmp(f->data + wide, "PK\6\6", 4))
             return qkv_fail(QKV_BAD_FILE, "an archive with a damaged directory");
@@ -227,10 +227,10 @@ static qkv_status read_legacy(reading *r) {
         qkv_pickle *to = i == 3 ? &r->pickle : &part;
         QKV_TRY(qkv_pickle_read(f->data + at, f->size - at, &r->c->names, to));
         at += to->used;
-        const bool right = i == 0   ? part.magic.len == sizeof magic &&
-                                        !memcmp(part.magic.data, magic, sizeof magic)
-                           : i == 1 ? part.number == 1001
-                                    : true;
+        const bool right =
+            i == 0 ? part.magic.len == sizeof magic && !memcmp(part.magic.data, magic, sizeof magic)
+            : i == 1 ? part.number == 1001
+                     : true;
         if (i < 3) qkv_pickle_free(&part);
         if (!right) return qkv_fail(QKV_BAD_FILE, "a pickle, but none that torch.save wrote");
     }

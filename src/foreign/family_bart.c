@@ -153,7 +153,8 @@ const qkv_family qkv_family_marian = {
     .tensors = {encoder, decoder, head},
     .keys = {keys, marian_keys},
     .classes = classes,
-    .no_texts = "its vocabulary is in source.spm, target.spm and vocab.json, which are not read together",
+    .no_texts =
+        "its vocabulary is in source.spm, target.spm and vocab.json, which are not read together",
     .settle = settle_sines,
 };
 

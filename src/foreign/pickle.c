@@ -203,10 +203,11 @@ static qkv_status push_global(machine *m) {
              module.data, (int)(name.len < 200 ? name.len : 200), name.data);
     for (int i = 0; i < N_GLOBALS; i++)
         if (!strcmp(globals[i].name, full)) return push_new(m, K_GLOBAL, i, (qkv_text){0});
-    return qkv_fail(QKV_BAD_FILE,
-                    "byte %zu of the pickle: it asks for %.*s.%.*s, which no table of weights needs",
-                    m->at, (int)(module.len < 80 ? module.len : 80), module.data,
-                    (int)(name.len < 80 ? name.len : 80), name.data);
+    return qkv_fail(
+        QKV_BAD_FILE,
+        "byte %zu of the pickle: it asks for %.*s.%.*s, which no table of weights needs", m->at,
+        (int)(module.len < 80 ? module.len : 80), module.data, (int)(name.len < 80 ? name.len : 80),
+        name.data);
 }
 
 static bool is_global(const value *v, role r) {
@@ -218,10 +219,10 @@ static qkv_status push_storage(machine *m) {
     value *id = NULL, *v = NULL;
     QKV_TRY(pop(m, &id));
     value *const *at = id->items.at;
-    if (id->kind != K_TUPLE || id->items.n < 5 || at[0]->kind != K_TEXT ||
-        at[0]->text.len != 7 || memcmp(at[0]->text.data, "storage", 7) != 0 ||
-        !is_global(at[1], R_STORAGE) || at[2]->kind != K_TEXT || at[4]->kind != K_INT ||
-        at[4]->number < 0 || (id->items.n > 5 && at[5]->kind != K_NONE))
+    if (id->kind != K_TUPLE || id->items.n < 5 || at[0]->kind != K_TEXT || at[0]->text.len != 7 ||
+        memcmp(at[0]->text.data, "storage", 7) != 0 || !is_global(at[1], R_STORAGE) ||
+        at[2]->kind != K_TEXT || at[4]->kind != K_INT || at[4]->number < 0 ||
+        (id->items.n > 5 && at[5]->kind != K_NONE))
         return bad(m, "a persistent id that is no storage");
     QKV_TRY(make(m, K_STORAGE, &v));
     v->dtype = globals[at[1]->number].dtype;
@@ -256,8 +257,7 @@ static qkv_status read_shape(machine *m, const value *sizes, const value *stride
 static qkv_status push_tensor(machine *m, const value *args) {
     value *v = NULL;
     value *const *at = args->items.at;
-    if (args->items.n < 4 || at[0]->kind != K_STORAGE || at[1]->kind != K_INT ||
-        at[1]->number < 0)
+    if (args->items.n < 4 || at[0]->kind != K_STORAGE || at[1]->kind != K_INT || at[1]->number < 0)
         return bad(m, "a tensor of no storage");
     QKV_TRY(make(m, K_TENSOR, &v));
     v->storage = at[0];
@@ -367,41 +367,74 @@ static qkv_status tuple_marked(machine *m) {
 static qkv_status step(machine *m, unsigned char op) {
     const qkv_text none = {0};
     switch (op) {
-    case 0x80: return with_number(m, 1, protocol);
-    case 'c': return push_global(m);
-    case 'R': return reduce(m);
-    case 'b': return build(m);
-    case 'Q': return push_storage(m);
-    case '(': return push_new(m, K_MARK, 0, none);
-    case 't': return tuple_marked(m);
-    case 0x85: return tuple_of(m, 1);
-    case 0x86: return tuple_of(m, 2);
-    case 0x87: return tuple_of(m, 3);
-    case ')': return push_new(m, K_TUPLE, 0, none);
-    case '}': return push_new(m, K_DICT, 0, none);
-    case ']': return push_new(m, K_LIST, 0, none);
-    case 'e': return put_marked(m, K_LIST);
-    case 'a': return put_last(m, K_LIST, 1);
-    case 'u': return put_marked(m, K_DICT);
-    case 's': return put_last(m, K_DICT, 2);
-    case 'X': return push_text(m, 4);
-    case 'J': return push_int(m, 4, true);
-    case 'K': return push_int(m, 1, false);
-    case 'M': return push_int(m, 2, false);
-    case 0x8a: return push_long(m);
-    case 'G': return push_real(m);
-    case 0x88: return push_new(m, K_BOOL, 1, none);
-    case 0x89: return push_new(m, K_BOOL, 0, none);
-    case 'N': return push_new(m, K_NONE, 0, none);
-    case 'q': return with_number(m, 1, put_memo);
-    case 'r': return with_number(m, 4, put_memo);
-    case 'h': return with_number(m, 1, get_memo);
-    case 'j': return with_number(m, 4, get_memo);
-    case '.': m->stopped = true; return QKV_OK;
+    case 0x80:
+        return with_number(m, 1, protocol);
+    case 'c':
+        return push_global(m);
+    case 'R':
+        return reduce(m);
+    case 'b':
+        return build(m);
+    case 'Q':
+        return push_storage(m);
+    case '(':
+        return push_new(m, K_MARK, 0, none);
+    case 't':
+        return tuple_marked(m);
+    case 0x85:
+        return tuple_of(m, 1);
+    case 0x86:
+        return tuple_of(m, 2);
+    case 0x87:
+        return tuple_of(m, 3);
+    case ')':
+        return push_new(m, K_TUPLE, 0, none);
+    case '}':
+        return push_new(m, K_DICT, 0, none);
+    case ']':
+        return push_new(m, K_LIST, 0, none);
+    case 'e':
+        return put_marked(m, K_LIST);
+    case 'a':
+        return put_last(m, K_LIST, 1);
+    case 'u':
+        return put_marked(m, K_DICT);
+    case 's':
+        return put_last(m, K_DICT, 2);
+    case 'X':
+        return push_text(m, 4);
+    case 'J':
+        return push_int(m, 4, true);
+    case 'K':
+        return push_int(m, 1, false);
+    case 'M':
+        return push_int(m, 2, false);
+    case 0x8a:
+        return push_long(m);
+    case 'G':
+        return push_real(m);
+    case 0x88:
+        return push_new(m, K_BOOL, 1, none);
+    case 0x89:
+        return push_new(m, K_BOOL, 0, none);
+    case 'N':
+        return push_new(m, K_NONE, 0, none);
+    case 'q':
+        return with_number(m, 1, put_memo);
+    case 'r':
+        return with_number(m, 4, put_memo);
+    case 'h':
+        return with_number(m, 1, get_memo);
+    case 'j':
+        return with_number(m, 4, get_memo);
+    case '.':
+        m->stopped = true;
+        return QKV_OK;
     default:
-        return qkv_fail(QKV_BAD_FILE,
-                        "byte %zu of the pickle: the opcode 0x%02x, which no table of weights needs",
-                        m->at - 1, op);
+        return qkv_fail(
+            QKV_BAD_FILE,
+            "byte %zu of the pickle: the opcode 0x%02x, which no table of weights needs", m->at - 1,
+            op);
     }
 }
 

@@ -142,7 +142,8 @@ static void declare_embedding(qkv_model *m, qkv_side *side, int64_t vocab, bool 
     e->dropout = (real)c->embedding_dropout;
     e->normed = c->embedding_norm;
     /* Zeros: a model that gets segments begins as the one that had none. */
-    const qkv_param_spec segments = {.rows = c->segments, .cols = qkv_config_embedding(c), .no_decay = true};
+    const qkv_param_spec segments = {
+        .rows = c->segments, .cols = qkv_config_embedding(c), .no_decay = true};
     if (c->segments)
         e->segments =
             qkv_param_declare(&m->params, &segments, "%s.segment_embedding.weight", side->name);
@@ -150,8 +151,10 @@ static void declare_embedding(qkv_model *m, qkv_side *side, int64_t vocab, bool 
     snprintf(name, sizeof name, "%s.embedding_norm", side->name);
     const qkv_norm_shape norm = norm_shape(c, qkv_config_embedding(c));
     if (e->normed) e->norm = qkv_norm_declare(&m->params, &norm, name);
-    const qkv_dense_spec projection = {
-        .in = qkv_config_embedding(c), .out = c->d_model, .bias = true, .init = (qkv_init_scheme)c->init};
+    const qkv_dense_spec projection = {.in = qkv_config_embedding(c),
+                                       .out = c->d_model,
+                                       .bias = true,
+                                       .init = (qkv_init_scheme)c->init};
     snprintf(name, sizeof name, "%s.embedding_projection", side->name);
     if (qkv_config_embedding(c) != c->d_model)
         e->projection = qkv_dense_declare(&m->params, &projection, name);

@@ -19,7 +19,7 @@ typedef struct qkv_cost_part {
     const qkv_side *side; /* NULL: shared by both, or the head of an encoder */
     int32_t layer;        /* −1: not in a layer */
     const char *name;     /* "attention" */
-    bool again; /* with weights that a part before it has: they are counted there */
+    bool again;           /* with weights that a part before it has: they are counted there */
     const qkv_param *params[QKV_PART_PARAMS];
     size_t n_params;
     const char *note; /* "tied", or NULL */

@@ -22,7 +22,7 @@ struct qkv_text_model {
     int32_t ends[QKV_TALK_ENDS]; /* those that the vocabulary has */
     int32_t n_ends;
     struct qkv_jinja *chat; /* the template, once prepared; or NULL */
-    qkv_trees trees;         /* of texts to come; see qkv_text_model_read_trees */
+    qkv_trees trees;        /* of texts to come; see qkv_text_model_read_trees */
 };
 
 struct qkv_idle *qkv_idle_new(void);
