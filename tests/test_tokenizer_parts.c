@@ -542,7 +542,7 @@ static void gguf_caps(void **state) {
         qkv_buf f = {0};
         begin_gguf(&f, 100000 + over);
         for (size_t i = 2; i < 100000 + over; i++) {
-            char name[16];
+            char name[24];
             snprintf(name, sizeof name, "x%zu", i);
             put_name(&f, name);
             put_number(&f, 0, 4);
