@@ -161,7 +161,8 @@ static seen watch(plan *p, int fd, terminal *t) {
     for (;;) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
         char bytes[4096];
-        if (p->resize > 0 && now() - begin > p->resize) {
+        /* What was written before the change is read before it, however late this process is. */
+        if (p->resize > 0 && now() - begin > p->resize && poll(&wait, 1, 0) == 0) {
             ioctl(fd, TIOCSWINSZ, &p->resized);
             t->columns = p->resized.ws_col;
             t->widest = 0; /* what was there before does not count */
