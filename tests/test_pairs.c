@@ -152,7 +152,7 @@ static void make_rows(void) {
         snprintf(first_text[i], sizeof *first_text, "%s %s  %s", words[i % 5], words[i / 5 % 5],
                  words[i * 3 % 5]);
         snprintf(second_text[i], sizeof *second_text, "%s", words[i * 7 % 5]);
-        snprintf(both[i], sizeof *both, "%s\t%s", first_text[i], second_text[i]);
+        snprintf(both[i], sizeof *both, "%.60s\t%.60s", first_text[i], second_text[i]);
         rows[i] = (qkv_train_row){
             .label = {i % 5 == i * 7 % 5 ? "same" : "other", i % 5 == i * 7 % 5 ? 4 : 5},
             .text = {first_text[i], strlen(first_text[i])},

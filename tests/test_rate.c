@@ -30,7 +30,7 @@ static int set_up(void **state) {
         snprintf(text[i], sizeof *text, "%s %s %s %s", word[w[0]], word[w[1]], word[w[2]],
                  word[w[3]]);
         snprintf(number[i], sizeof *number, i % 2 ? " %d.0" : "%de3", i % 2 ? 1000 * sum : sum);
-        snprintf(line[i], sizeof *line, "%s\t%s", text[i], i % 3 ? "x" : "y");
+        snprintf(line[i], sizeof *line, "%.80s\t%s", text[i], i % 3 ? "x" : "y");
         texts[i] = (qkv_text){text[i], strlen(text[i])};
         lines[i] = (qkv_text){line[i], strlen(line[i])};
         rows[i] = (qkv_train_row){.label = {number[i], strlen(number[i])},
